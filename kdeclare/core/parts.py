@@ -113,22 +113,19 @@ class Connections(Parts):
 
     def offers(self, connection_type: type[object]) -> bool:
         """Whether a connection of this class is open or can be opened."""
-        if connection_type in self._values:
-            return True
         return self._find_settings(connection_type) in {SystemSettings.PRESENT, SystemSettings.DEFAULT}
 
     def is_unconfigured(self, connection_type: type[object]) -> bool:
         """Whether a connection of this class needs settings that the environment does not contain."""
-        is_open = connection_type in self._values
-        return not is_open and self._find_settings(connection_type) is SystemSettings.MISSING
+        return self._find_settings(connection_type) is SystemSettings.MISSING
 
     def has_settings(self, connection_type: type[object]) -> bool:
         """Whether there is a connection of this class, open or with settings in the environment."""
-        if connection_type in self._values:
-            return True
         return self._find_settings(connection_type) is SystemSettings.PRESENT
 
     def _find_settings(self, connection_type: type[object]) -> SystemSettings | None:
+        if connection_type in self._values:
+            return SystemSettings.PRESENT  # the connection is already open
         if connection_type not in self._openers:
             return None
         return self._settings.get(connection_type, SystemSettings.PRESENT)

@@ -18,9 +18,7 @@ from kdeclare.core.policies.policy_subjects import (
     ReviewInputs,
 )
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.fleet_capabilities import (
-    find_live_key,
-)
+from kdeclare.core.resources.fleet_capabilities import find_live_key
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Kind
 from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels

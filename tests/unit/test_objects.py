@@ -16,9 +16,7 @@ from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action, Reason
-from kdeclare.core.resources.fleet_capabilities import (
-    FleetComparable,
-)
+from kdeclare.core.resources.fleet_capabilities import FleetComparable
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.manifest_capabilities import (
@@ -36,9 +34,7 @@ from kdeclare.core.resources.objects import (
     ObjectWrite,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.resources.plan_capabilities import (
-    PREVENT_DESTROY,
-)
+from kdeclare.core.resources.plan_capabilities import PREVENT_DESTROY
 from kdeclare.core.resources.record_binding import bind_record, dump_record
 from kdeclare.core.secrets.secret_hashes import SecretHasher
 from kdeclare.core.secrets.secret_refs import (

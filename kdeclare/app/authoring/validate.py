@@ -11,9 +11,7 @@ from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.provider.provider_queries import find_contradictions
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.kind import DesiredResource
-from kdeclare.core.resources.plan_capabilities import (
-    find_static_diagnostics,
-)
+from kdeclare.core.resources.plan_capabilities import find_static_diagnostics
 from kdeclare.engine.planning.operation_graph import check_exclusive_settings
 from kdeclare.engine.planning.prune_denied import POLICY_VIOLATION
 from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests

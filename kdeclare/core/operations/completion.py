@@ -5,9 +5,7 @@ from typing import Protocol
 
 from kdeclare.core.clock import Clock
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.operations.operation import (
-    Operation,
-)
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.run import WORK_OVERRIDDEN, MoveProgress, OperationResult, Status
 

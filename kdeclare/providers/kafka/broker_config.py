@@ -27,9 +27,7 @@ from kdeclare.core.resources.manifest_capabilities import (
 )
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.resources.plan_capabilities import (
-    Evidence,
-)
+from kdeclare.core.resources.plan_capabilities import Evidence
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET
@@ -38,9 +36,7 @@ from kdeclare.providers.kafka.config.config_ops import (
     group_by_occurrence,
 )
 from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord
-from kdeclare.providers.kafka.config.config_value import (
-    ConfigValue,
-)
+from kdeclare.providers.kafka.config.config_value import ConfigValue
 from kdeclare.providers.kafka.config.configs_kind import (
     ConfigMap,
     ConfigsBody,
@@ -49,9 +45,7 @@ from kdeclare.providers.kafka.config.configs_kind import (
     make_configs_field,
 )
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.fleet.facts import (
-    ConfigAuditRules,
-)
+from kdeclare.providers.kafka.fleet.facts import ConfigAuditRules
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.live import ConfigEntry, KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
@@ -61,9 +55,7 @@ from kdeclare.providers.kafka.manifest_edits import (
 )
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT as CLUSTER_DEFAULT
 from kdeclare.providers.kafka.plan_evidence import find_proven_broker_fields
-from kdeclare.providers.kafka.policies.declared_topics import (
-    BROKER_WORDS,
-)
+from kdeclare.providers.kafka.policies.declared_topics import BROKER_WORDS
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.risks import assess_broker_field
 

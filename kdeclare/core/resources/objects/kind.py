@@ -67,9 +67,7 @@ from kdeclare.core.resources.objects.values import (
     to_argument,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord, is_protected, merge_fields, narrow_record
-from kdeclare.core.resources.plan_capabilities import (
-    PREVENT_DESTROY,
-)
+from kdeclare.core.resources.plan_capabilities import PREVENT_DESTROY
 from kdeclare.core.secrets.secret_refs import (
     SENSITIVE_MASK,
     Secret,

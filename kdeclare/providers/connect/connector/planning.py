@@ -32,7 +32,7 @@ from kdeclare.providers.connect.connector.spec import ConnectorBody
 from kdeclare.providers.connect.connector.topics import TOPIC, list_override_users
 from kdeclare.providers.connect.connector_references import observe_topic_references
 from kdeclare.providers.connect.operations import PatchWorkersArgs
-from kdeclare.providers.kafka.acl.operations import CreateAcls, DeleteAcls, list_bindings
+from kdeclare.providers.kafka.acl.operations import is_acl_creation, is_acl_operation, list_bindings
 from kdeclare.providers.kafka.scram_user.operations import DeleteScram, ScramArgs, UpsertScram
 
 _NEEDED = "the manifest of the connector declares that it needs this resource"
@@ -234,10 +234,10 @@ def _add_follows(
 
 def _list_affected_users(op: Operation) -> tuple[frozenset[str], frozenset[str]]:
     """Return the users that an operation gives access, and the users whose access it takes away."""
-    if op.verb in (CreateAcls.name, DeleteAcls.name):
+    if is_acl_operation(op):
         principals = (binding.principal for binding in list_bindings(op))
         users = frozenset(p.removeprefix("User:") for p in principals if p.startswith("User:"))
-        return (users, frozenset()) if op.verb == CreateAcls.name else (frozenset(), users)
+        return (users, frozenset()) if is_acl_creation(op) else (frozenset(), users)
     if isinstance(op.args, ScramArgs):
         users = frozenset({op.args.user})
         return (

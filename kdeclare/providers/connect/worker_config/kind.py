@@ -25,9 +25,7 @@ from kdeclare.core.resources.kind import (
     narrow_optional,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
-from kdeclare.core.resources.plan_capabilities import (
-    Evidence,
-)
+from kdeclare.core.resources.plan_capabilities import Evidence
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef, bind_secret_ref, is_secret
 from kdeclare.providers.connect.connection import WorkerSelection, WorkerState
 from kdeclare.providers.connect.operations import (

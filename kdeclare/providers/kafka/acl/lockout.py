@@ -23,11 +23,10 @@ from typing import NamedTuple
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
-from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_on_resource, is_concerned
 from kdeclare.providers.kafka.acl.binding import ANY_HOST, ANY_PRINCIPAL, CLUSTER, CLUSTER_NAME, Binding
-from kdeclare.providers.kafka.acl.operations import DeleteAcls, is_acl_operation, list_bindings
+from kdeclare.providers.kafka.acl.operations import is_acl_creation, is_acl_operation, list_bindings
 from kdeclare.providers.kafka.acl.own_access import ALLOW_EVERYONE, Authorizer, OwnAccess
 
 ACL_LOCKOUT = "acl-lockout"
@@ -126,7 +125,7 @@ def _collect_changes(operations: Iterable[Operation]) -> Mapping[ResourceId, _Ch
     created: dict[ResourceId, set[Binding]] = {}
     deleted: dict[ResourceId, set[Binding]] = {}
     for op in operations:
-        changed = deleted if isinstance(get_operation_type(op), DeleteAcls) else created
+        changed = created if is_acl_creation(op) else deleted
         own = {binding for binding in list_bindings(op) if binding.resource_type == CLUSTER}
         if own:
             changed.setdefault(op.resource, set()).update(own)

@@ -80,6 +80,11 @@ def is_acl_operation(op: Operation) -> bool:
     return isinstance(op.args, AclArgs)
 
 
+def is_acl_creation(op: Operation) -> bool:
+    """Return whether an operation on bindings (`is_acl_operation`) creates them instead of deleting them."""
+    return op.verb == CreateAcls.name
+
+
 class _ChangeAcls(KafkaOperationType):
     """The base class of both operation types."""
 
@@ -91,10 +96,6 @@ class _ChangeAcls(KafkaOperationType):
     def find_right(self, op: Operation) -> str:
         """Return the permission that the operation requires."""
         return "Alter on the cluster"
-
-    def find_phase(self, op: Operation) -> Phase:
-        """Return the phase of an operation. All of its bindings have the same phase."""
-        return find_phase(list_bindings(op)[0], creates=self.is_creation)
 
     def compute_footprint(self, op: Operation) -> Footprint:
         """Return a footprint that lists the bindings as updated.

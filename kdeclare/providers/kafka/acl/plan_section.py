@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.provider.provider import PlanSection, SectionLine
-from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.providers.kafka.acl.authorization import list_sufficient_operations
 from kdeclare.providers.kafka.acl.binding import (
     ANY_HOST,
@@ -29,7 +28,7 @@ from kdeclare.providers.kafka.acl.binding import (
     Binding,
     PatternIndex,
 )
-from kdeclare.providers.kafka.acl.operations import AclArgs, CreateAcls, is_acl_operation, list_bindings
+from kdeclare.providers.kafka.acl.operations import AclArgs, is_acl_creation, is_acl_operation, list_bindings
 
 _MAX_NAMES = 10
 """The maximum number of names on one line. If there are more names, they are listed on several lines."""
@@ -79,7 +78,7 @@ def build_access_section(operations: Iterable[Operation]) -> PlanSection | None:
     deleted: dict[Binding, str] = {}
     for op in operations:
         if is_acl_operation(op):
-            changed = created if isinstance(get_operation_type(op), CreateAcls) else deleted
+            changed = created if is_acl_creation(op) else deleted
             roles = get_arguments(op, AclArgs).roles
             changed |= {binding: roles.get(str(binding), "") for binding in list_bindings(op)}
     if not created and not deleted:

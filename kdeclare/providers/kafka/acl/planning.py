@@ -10,21 +10,19 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
-from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.acl.binding import ANY_NAME, ANY_PRINCIPAL, LITERAL, TOPIC, Binding
 from kdeclare.providers.kafka.acl.collector import AclState, Visibility, read_acls
-from kdeclare.providers.kafka.acl.diff import Claims, Phase, diff_acl, parse_field
+from kdeclare.providers.kafka.acl.diff import Claims, Phase, diff_acl, find_phase, parse_field
 from kdeclare.providers.kafka.acl.first_acls import FirstAclReview
 from kdeclare.providers.kafka.acl.lockout import check_lockout, select_relevant
 from kdeclare.providers.kafka.acl.operations import (
     DELETE,
     KIND,
-    CreateAcls,
-    DeleteAcls,
+    is_acl_creation,
     is_acl_operation,
     list_bindings,
 )
@@ -278,9 +276,8 @@ def _report_shared(op: Operation, texts: Sequence[str]) -> Diagnostic:
 
 
 def _find_phase(op: Operation) -> Phase:
-    operation_type = get_operation_type(op)
-    assert isinstance(operation_type, CreateAcls | DeleteAcls)
-    return operation_type.find_phase(op)
+    """Return the phase of an operation on bindings. All of its bindings have the same phase."""
+    return find_phase(list_bindings(op)[0], creates=is_acl_creation(op))
 
 
 def _order_admin_grants(operations: Sequence[Operation]) -> Iterator[tuple[Operation, list[Operation]]]:

@@ -33,9 +33,7 @@ from kdeclare.core.resources.manifest_capabilities import (
     ManifestEdits,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
-from kdeclare.core.resources.plan_capabilities import (
-    Evidence,
-)
+from kdeclare.core.resources.plan_capabilities import Evidence
 from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX

@@ -22,9 +22,7 @@ from kdeclare.providers.schema_registry.schema.arguments import (
     LevelArgs,
     SubjectArgs,
 )
-from kdeclare.providers.schema_registry.schema.fields import (
-    LEVEL,
-)
+from kdeclare.providers.schema_registry.schema.fields import LEVEL
 from kdeclare.providers.schema_registry.schema.live import (
     LiveSubject,
     SchemaSelection,

@@ -1,6 +1,7 @@
 """Read the offsets of logs from partition leaders (ListOffsets), and count records with these offsets."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -170,7 +171,7 @@ def _join_times(
     answers: Iterable[Mapping[TopicPartition, Found | Fault] | Fault],
 ) -> dict[TopicPartition, tuple[Found, ...] | Fault]:
     """Collect the results of each partition. Each response contains the results for one of the times."""
-    results_by_partition: dict[TopicPartition, list[Found]] = {partition: [] for partition in partitions}
+    results_by_partition: dict[TopicPartition, list[Found]] = defaultdict(list)
     faults: dict[TopicPartition, Fault] = {}
     for answer in answers:
         if isinstance(answer, Fault):
@@ -178,12 +179,14 @@ def _join_times(
         for partition, result in answer.items():
             if isinstance(result, Fault):
                 faults.setdefault(partition, result)
-            elif partition in results_by_partition:
+            else:
                 results_by_partition[partition].append(result)
-    for partition, results in results_by_partition.items():
-        if len(results) < len(times[partition.topic]):
-            faults.setdefault(partition, _MISSING)
-    return {partition: tuple(results) for partition, results in results_by_partition.items()} | faults
+    joined: dict[TopicPartition, tuple[Found, ...] | Fault] = {}
+    for partition in partitions:
+        results = tuple(results_by_partition[partition])
+        is_complete = len(results) == len(times[partition.topic])
+        joined[partition] = faults.get(partition) or (results if is_complete else _MISSING)
+    return joined
 
 
 def _build_offsets_requests(
@@ -197,9 +200,7 @@ def _build_offsets_requests(
         time_by_topic = {
             name: times[name][position] for name in partitions_by_topic if position < len(times[name])
         }
-        yield _build_offsets_request(
-            {name: partitions_by_topic[name] for name in time_by_topic}, time_by_topic, wire
-        )
+        yield _build_offsets_request(partitions_by_topic, time_by_topic, wire)
 
 
 def _build_offsets_request(

@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.acl.binding import (
     PatternIndex,
 )
 from kdeclare.providers.kafka.acl.collector import AclState
-from kdeclare.providers.kafka.acl.operations import AclArgs, DeleteAcls, list_bindings
+from kdeclare.providers.kafka.acl.operations import is_acl_creation, is_acl_operation, list_bindings
 from kdeclare.providers.kafka.consumer_group.group import GroupMember
 from kdeclare.providers.kafka.impact.access.affected_clients import (
     build_lost_access,
@@ -63,8 +63,8 @@ def find_acl_changes(operations: Sequence[Operation]) -> AclChanges:
     deleted: dict[ResourceId, list[Binding]] = defaultdict(list)
     created: dict[ResourceId, list[Binding]] = defaultdict(list)
     for op in operations:
-        if isinstance(op.args, AclArgs):
-            changed = deleted if op.verb == DeleteAcls.name else created
+        if is_acl_operation(op):
+            changed = created if is_acl_creation(op) else deleted
             changed[op.resource] += list_bindings(op)
     return AclChanges(deleted, created)
 
