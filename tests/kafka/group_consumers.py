@@ -7,8 +7,10 @@ one of ten consumers of new topics was stuck, with polls of 50 ms.
 """
 
 import time
+from collections.abc import Mapping
 
 import kafka
+import kafka.errors
 
 
 def join_group(consumer: kafka.KafkaConsumer, topic: str) -> None:
@@ -25,6 +27,24 @@ def join_group(consumer: kafka.KafkaConsumer, topic: str) -> None:
     while not consumer.assignment():
         consumer.poll(timeout_ms=200)
         assert time.monotonic() < deadline, "the consumer is assigned no partition"
+
+
+def commit_offsets(
+    consumer: kafka.KafkaConsumer, offsets: Mapping[kafka.TopicPartition, kafka.OffsetAndMetadata]
+) -> None:
+    """Commit offsets in topics without records to read.
+
+    A group may rebalance at any time after its consumer was assigned partitions, which rejects a commit. The
+    consumer then polls, which completes the rebalance, and commits again.
+    """
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            consumer.commit(dict(offsets))
+            return
+        except (kafka.errors.RebalanceInProgressError, kafka.errors.CommitFailedError):
+            assert time.monotonic() < deadline, "the group does not stop rebalancing"
+            consumer.poll(timeout_ms=200)
 
 
 def resubscribe(consumer: kafka.KafkaConsumer, topic: str) -> None:

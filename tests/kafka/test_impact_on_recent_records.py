@@ -18,7 +18,7 @@ from kdeclare.sandbox.security import ADMIN, READER
 from tests.beds import KafkaBed
 from tests.commands import run_here
 from tests.conftest import connect_as
-from tests.kafka.group_consumers import join_group
+from tests.kafka.group_consumers import commit_offsets, join_group
 from tests.kafka.test_bad_input import Project
 
 pytestmark = pytest.mark.kafka
@@ -210,7 +210,7 @@ def test_growth_names_groups_whose_clients_choose_their_partitions(project: Proj
             join_group(consumer, topic)
         else:
             consumer.assign([where])
-        consumer.commit({where: kafka.OffsetAndMetadata(0, "", -1)})
+        commit_offsets(consumer, {where: kafka.OffsetAndMetadata(0, "", -1)})
         consumer.close()
     project.topics("assigned", partitions=2)
     text = find(plan(project), topic, "own-assignments")["text"]
