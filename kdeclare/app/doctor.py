@@ -34,6 +34,7 @@ from kdeclare.core.provider.provider import (
     Provider,
     build_error_check,
 )
+from kdeclare.core.provider.registry import list_codecs_of
 from kdeclare.engine.state.location import resolve_folder
 from kdeclare.java import get_installed_java
 from kdeclare.manifests.load_manifests import LoadedManifests
@@ -124,7 +125,7 @@ def _check_connection(
             if isinstance(connection, Keepable):
                 connection.check()
             yield Check(name, CheckStatus.OK, "the system is reachable")
-            codecs = [collector.codec for collector in provider.collectors if collector.codec is not None]
+            codecs = list_codecs_of([provider])
             for codec in codecs:
                 name = "Objects"
                 codec.list_objects(Connections(connection))

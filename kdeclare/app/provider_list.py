@@ -6,6 +6,7 @@ from itertools import combinations
 
 from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
 from kdeclare.core.documents import build_document
+from kdeclare.core.provider.deferred_provider import list_kind_names
 from kdeclare.core.provider.installed_providers import (
     InstalledProvider,
     find_providers,
@@ -33,7 +34,7 @@ def _build_status(installed: InstalledProvider) -> ProviderStatus:
         provider = resolve_provider(load_provider(installed))
     except KdeclareError as problem:
         return build_document(ProviderStatus, installed, problem=summarize_diagnostics(problem.diagnostics))
-    kinds = tuple(kind.name for kind in provider.kinds)
+    kinds = list_kind_names(provider)
     return build_document(ProviderStatus, installed, api_version=provider.api_version, kinds=kinds)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.provider.provider import Activity, OngoingWork, Provider, RecentRuns
+from kdeclare.core.provider.installed_providers import resolve_completely
+from kdeclare.core.provider.provider import Activity, OngoingWork, RecentRuns
 from kdeclare.core.provider.provider_queries import find_connected_providers
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
@@ -17,10 +18,11 @@ def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activit
     Providers with a `watch` function report their own work and are skipped. Return None if the recent runs
     have no operations of other providers. Raises Fault if a system does not respond.
     """
+    providers = (resolve_completely(p) for p in find_connected_providers(connections) if p.watch is None)
     operation_types = {
         operation_type.name
-        for provider in find_connected_providers(connections)
-        if _needs_default_watch(provider)
+        for provider in providers
+        if any(own.completion is not None for own in provider.operation_types)
         for operation_type in provider.operation_types
     }
     if not operation_types:
@@ -46,10 +48,6 @@ def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activit
             for resource, run_id, op in sorted(ongoing, key=lambda item: item[0])
         ),
     )
-
-
-def _needs_default_watch(provider: Provider) -> bool:
-    return provider.watch is None and any(own.completion is not None for own in provider.operation_types)
 
 
 def _list_oldest_first(runs: RecentRuns) -> Iterator[tuple[str, Operation]]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from kdeclare.core.live.faults import CreatedObject
 from kdeclare.core.parts import Connections
+from kdeclare.core.provider.installed_providers import resolve_completely
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action
 from kdeclare.providers.kafka.acl.binding import parse_binding
@@ -21,7 +22,8 @@ from tests.jsontypes import Json
 
 def select_kinds(*kinds: str) -> Provider:
     """The provider with some of its kinds; operation types serve several kinds."""
-    return replace(PROVIDER, kinds=tuple(kind for kind in PROVIDER.kinds if kind.name in kinds))
+    complete = resolve_completely(PROVIDER)
+    return replace(complete, kinds=tuple(kind for kind in complete.kinds if kind.name in kinds))
 
 
 class KafkaContract(ProviderContract):

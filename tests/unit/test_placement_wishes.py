@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, KafkaState, Partition, Topic
+from kdeclare.providers.kafka.reassignment.load_aware_placer import LoadAwarePlacer
 from kdeclare.providers.kafka.reassignment.placement import (
     Load,
-    LoadAwarePlacer,
     NotEnoughBrokers,
     explain_rack_layout,
     place_replicas,

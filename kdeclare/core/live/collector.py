@@ -163,3 +163,25 @@ class Collector(Generic[_Selected]):
     def _merge_with_always(self, selections: Iterable[Selection]) -> _Selected | None:
         merged = self.merge(selections)
         return self.base_selection if merged is None else merged
+
+
+class AnyCollector(Protocol):
+    """A `Collector` with any type of selection."""
+
+    def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
+        """Read the selected live state. Return None if nothing has to be read. Raises Fault."""
+
+    def collect_expected(
+        self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
+    ) -> CollectResult | None:
+        """Like `collect`, but repeat the read until the system shows the expected objects. Raises Fault."""
+
+    def reads(self, selections: Iterable[Selection]) -> bool:
+        """Whether this collector reads any of the selections."""
+
+    def identify(self, live: LiveState) -> str | None:
+        """Return the id of the system that was read; None if the system has no id."""
+
+    @property
+    def codec(self) -> LiveCodec | None:
+        """The codec for the live state in fleet snapshots; None if snapshots do not store the live state."""

@@ -10,16 +10,16 @@ from typing import ClassVar
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.connection import AnyConnectionType
+from kdeclare.core.provider.kind_group import DeferredKindGroup
+from kdeclare.core.provider.outline import Outline, find_differences
 from kdeclare.core.provider.provider import API_VERSION, CONTRACT, Provider
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DeferredProvider:
+class DeferredProvider(Outline):
     """The outline of a provider, and the function that imports its definition.
 
-    package: the Python package that contains all code of the provider, including the classes of its
-        selections and of its live state.
-    kinds, operation_types: the names of the kinds and operation types, in display order.
+    package, kinds, operation_types: see `Outline`.
     import_definition: imports the definition; raises any exception that the import raises.
     connection, builds_on, api_version, contract: see `Provider`.
 
@@ -33,6 +33,7 @@ class DeferredProvider:
         "find_principal",
         "watch",
         "find_cleanup",
+        "kind_groups",
         "auxiliary_kinds",
         "guards",
     )
@@ -59,13 +60,9 @@ class DeferredProvider:
             raise ValueError(f"the outline {'; '.join(mistakes)}")
         return definition
 
-    def defines_type_of(self, values: Iterable[object]) -> bool:
-        """Whether the class of one of the values belongs to the package of the provider."""
-        return any(f"{type(value).__module__}.".startswith(f"{self.package}.") for value in values)
-
     def _find_mistakes(self, definition: Provider) -> Iterable[str]:
         """Yield the differences between the outline and the definition, as clauses."""
-        pairs = {
+        parts = {
             "name": (self.name, definition.name),
             "kinds": (self.kinds, tuple(kind.name for kind in definition.kinds)),
             "operation_types": (
@@ -77,9 +74,7 @@ class DeferredProvider:
             "api_version": (self.api_version, definition.api_version),
             "contract": (self.contract, definition.contract),
         }
-        for part, (outlined, defined) in pairs.items():
-            if outlined != defined:
-                yield f"states {part}={outlined!r}, but its definition has {defined!r}"
+        yield from find_differences(parts)
         for part in self.UNSUPPORTED_PARTS:
             if getattr(definition, part):
                 yield f"has a definition with {part}, which a deferred provider cannot have"
@@ -87,16 +82,36 @@ class DeferredProvider:
 
 AnyProvider = Provider | DeferredProvider
 
+KindSource = Provider | DeferredProvider | DeferredKindGroup
+"""A provider, or one of its groups of kinds, whose definition may not be imported yet."""
+
+
+def list_kind_sources(provider: AnyProvider) -> tuple[KindSource, ...]:
+    """Return a provider and its groups of kinds, in display order."""
+    return (provider, *provider.kind_groups) if isinstance(provider, Provider) else (provider,)
+
 
 def list_kind_names(provider: AnyProvider) -> tuple[str, ...]:
-    """Return the names of a provider's kinds, without importing its definition."""
-    if isinstance(provider, DeferredProvider):
-        return provider.kinds
-    return tuple(kind.name for kind in provider.kinds)
+    """Return the names of all kinds of a provider, without importing anything."""
+    return tuple(name for source in list_kind_sources(provider) for name in list_own_kind_names(source))
 
 
 def list_operation_type_names(provider: AnyProvider) -> tuple[str, ...]:
-    """Return the names of a provider's operation types, without importing its definition."""
-    if isinstance(provider, DeferredProvider):
-        return provider.operation_types
-    return tuple(operation_type.name for operation_type in provider.operation_types)
+    """Return the names of all operation types of a provider, without importing anything."""
+    return tuple(
+        name for source in list_kind_sources(provider) for name in list_own_operation_type_names(source)
+    )
+
+
+def list_own_kind_names(source: KindSource) -> tuple[str, ...]:
+    """Return the names of the kinds that the definition of a source lists, without importing anything."""
+    if isinstance(source, Provider):
+        return tuple(kind.name for kind in source.kinds)
+    return source.kinds
+
+
+def list_own_operation_type_names(source: KindSource) -> tuple[str, ...]:
+    """Return the names of the operation types that the definition of a source lists."""
+    if isinstance(source, Provider):
+        return tuple(operation_type.name for operation_type in source.operation_types)
+    return source.operation_types

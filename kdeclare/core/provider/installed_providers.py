@@ -6,6 +6,7 @@ is used.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
@@ -14,10 +15,12 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.deferred_provider import (
     AnyProvider,
     DeferredProvider,
+    KindSource,
     list_kind_names,
     list_operation_type_names,
 )
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
+from kdeclare.core.provider.kind_group import DeferredKindGroup, KindGroup
 from kdeclare.core.provider.provider import CONTRACT, ChecksItsProvider, ListedParts, Provider
 
 GROUP = "kdeclare.providers"
@@ -201,8 +204,7 @@ def resolve_provider(provider: AnyProvider) -> Provider:
 
 @cache
 def _load_definition(provider: DeferredProvider) -> Provider:
-    unknown = InstalledProvider(provider.name, "", "", provider.package)
-    installed = next((item for item in list_providers() if item.name == provider.name), unknown)
+    installed = _find_installed(provider.name, provider.package)
     try:
         definition = provider.load()
     except Exception as cause:  # provider code can raise any exception
@@ -211,13 +213,67 @@ def _load_definition(provider: DeferredProvider) -> Provider:
     return definition
 
 
+def _find_installed(name: str, package: str) -> InstalledProvider:
+    unknown = InstalledProvider(name, "", "", package)
+    return next((item for item in list_providers() if item.name == name), unknown)
+
+
+def resolve_source(source: KindSource) -> Provider | KindGroup:
+    """Return the definition of a provider or of a group of kinds, which is imported on first use.
+
+    Raises KdeclareError if the definition cannot be used.
+    """
+    return resolve_group(source) if isinstance(source, DeferredKindGroup) else resolve_provider(source)
+
+
+@cache
+def resolve_group(group: DeferredKindGroup) -> KindGroup:
+    """Return the definition of a group of kinds, which is imported on first use.
+
+    Raises KdeclareError if the definition cannot be used.
+    """
+    providers = load_providers()
+    owner = next((p for p in providers if isinstance(p, Provider) and group in p.kind_groups), None)
+    installed = _find_installed(owner.name if owner is not None else "", group.package)
+    try:
+        definition = group.load()
+    except Exception as cause:  # provider code can raise any exception
+        raise KdeclareError(_report_broken_provider(installed, f"{type(cause).__name__}: {cause}")) from cause
+    _validate_kinds(installed, definition, _collect_kind_names(providers))
+    return definition
+
+
+def resolve_completely(provider: AnyProvider) -> Provider:
+    """Return the definition of a provider, including the definitions of its groups of kinds.
+
+    Raises KdeclareError if a definition cannot be used.
+    """
+    definition = resolve_provider(provider)
+    groups = [resolve_group(group) for group in definition.kind_groups]
+    return replace(
+        definition,
+        kinds=(*definition.kinds, *(kind for group in groups for kind in group.kinds)),
+        operation_types=(
+            *definition.operation_types,
+            *(operation_type for group in groups for operation_type in group.operation_types),
+        ),
+        collectors=(
+            *definition.collectors,
+            *(collector for group in groups for collector in group.collectors),
+        ),
+        kind_groups=(),
+    )
+
+
 def _collect_kind_names(providers: Iterable[AnyProvider]) -> frozenset[str]:
     return frozenset(name for provider in providers for name in list_kind_names(provider))
 
 
-def _validate_kinds(installed: InstalledProvider, provider: Provider, kinds: frozenset[str]) -> None:
-    listed_parts = ListedParts(kinds, provider.operation_types, provider.collectors)
-    for kind in provider.kinds:
+def _validate_kinds(
+    installed: InstalledProvider, definition: Provider | KindGroup, kinds: frozenset[str]
+) -> None:
+    listed_parts = ListedParts(kinds, definition.operation_types, definition.collectors)
+    for kind in definition.kinds:
         if isinstance(kind, ChecksItsProvider):
             for mistake in kind.find_mistakes(listed_parts):
                 raise KdeclareError(_report_broken_provider(installed, f"kind {kind.name}: {mistake}"))

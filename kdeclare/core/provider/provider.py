@@ -15,17 +15,17 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, summarize_diagn
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_texts
 from kdeclare.core.line_diff import LineDiff
-from kdeclare.core.live.collector import CollectResult, ExpectedObjects, PendingWrite, Selection
-from kdeclare.core.live.live_codec import LiveCodec
+from kdeclare.core.live.collector import AnyCollector, PendingWrite
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import OperationType
-from kdeclare.core.parts import Connections, LiveState, PlanOptions
+from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.observed_effect import EffectRequest, ObservedEffect
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.plans.run import MoveProgress
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.provider.connection import AnyConnectionType, ConnectionContext
 from kdeclare.core.provider.health import HealthCheck
+from kdeclare.core.provider.kind_group import DeferredKindGroup
 from kdeclare.core.resources.kind import DesiredResource, Kind
 
 _Settings = TypeVar("_Settings", bound=BaseModel)
@@ -224,28 +224,6 @@ The contract is experimental: later versions of kdeclare can require a different
 """
 
 
-class AnyCollector(Protocol):
-    """A `Collector` with any type of selection."""
-
-    def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
-        """Read the selected live state. Return None if nothing has to be read. Raises Fault."""
-
-    def collect_expected(
-        self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
-    ) -> CollectResult | None:
-        """Like `collect`, but repeat the read until the system shows the expected objects. Raises Fault."""
-
-    def reads(self, selections: Iterable[Selection]) -> bool:
-        """Whether this collector reads any of the selections."""
-
-    def identify(self, live: LiveState) -> str | None:
-        """Return the id of the system that was read; None if the system has no id."""
-
-    @property
-    def codec(self) -> LiveCodec | None:
-        """The codec for the live state in fleet snapshots; None if snapshots do not store the live state."""
-
-
 @dataclass(frozen=True, slots=True)
 class ListedParts:
     """The kinds, operation types and collectors that a kind uses to check the definition of its provider.
@@ -325,6 +303,7 @@ class Provider:
     """The definition of one provider, which a package adds to kdeclare.
 
     kinds, operation_types: the kinds and operation types, in display order.
+    kind_groups: more kinds, which only the commands that use them import.
     api_version: the ``apiVersion`` of its kinds' manifests, GROUP/VERSION. Each group belongs to one Python
         package. The group ``kdeclare`` belongs to kdeclare, so packages of other authors must use a different
         group.
@@ -380,6 +359,7 @@ class Provider:
     connection: AnyConnectionType | None = None
     examine: Callable[[ExaminationRequest], ExaminationResult] | None = None
     collectors: tuple[AnyCollector, ...] = ()
+    kind_groups: tuple[DeferredKindGroup, ...] = ()
     plan_settings: PlanSettings | None = None
     start_plan: Callable[[PlanInputs], PlanHooks] | None = None
     find_invisible: Callable[[Connections, Sequence[PendingWrite]], Sequence[PendingWrite]] | None = None

@@ -1,10 +1,10 @@
 """Functions that ask all installed or all connected providers, and combine the answers."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.live.collector import PendingWrite, Selection
+from kdeclare.core.live.collector import AnyCollector, PendingWrite, Selection
 from kdeclare.core.live.live_codec import LiveCodec
 from kdeclare.core.operations.operation import UnboundArguments
 from kdeclare.core.parts import Connections, LiveState
@@ -15,13 +15,19 @@ from kdeclare.core.provider.deferred_provider import (
     AnyProvider,
     DeferredProvider,
     list_kind_names,
+    list_kind_sources,
     list_operation_type_names,
 )
 from kdeclare.core.provider.health import HealthCheck
-from kdeclare.core.provider.installed_providers import load_providers, resolve_provider
+from kdeclare.core.provider.installed_providers import (
+    load_providers,
+    resolve_completely,
+    resolve_provider,
+    resolve_source,
+)
+from kdeclare.core.provider.outline import list_planned_kinds
 from kdeclare.core.provider.provider import (
     ActivityWatch,
-    AnyCollector,
     Cleanup,
     CleanupRequest,
     PlanSection,
@@ -85,8 +91,9 @@ def find_collectors_of(live: LiveState) -> tuple[AnyCollector, ...]:
     return tuple(
         collector
         for provider in load_providers()
-        if isinstance(provider, Provider) or provider.defines_type_of(live)
-        for collector in resolve_provider(provider).collectors
+        for source in list_kind_sources(provider)
+        if isinstance(source, Provider) or source.defines_type_of(live)
+        for collector in resolve_source(source).collectors
     )
 
 
@@ -95,25 +102,29 @@ def find_collectors(
 ) -> tuple[AnyCollector, ...]:
     """Return the collectors of all connected providers, and the collectors that read one of the selections.
 
-    The collectors of a deferred provider are left out if they read none of the selections.
+    The collectors of deferred providers and groups of kinds are left out if they read none of the selections.
     If a selection refers to a system that the environment does not configure, the result includes the
     collector of this system. This collector raises an error when it reads.
     """
     collectors: list[AnyCollector] = []
     for provider in load_providers():
-        if isinstance(provider, DeferredProvider) and not provider.defines_type_of(selections):
-            continue
+        own_collectors = [
+            collector
+            for source in list_kind_sources(provider)
+            if isinstance(source, Provider) or source.defines_type_of(selections)
+            for collector in resolve_source(source).collectors
+        ]
         if _is_connected(provider, connections):
-            collectors += resolve_provider(provider).collectors
+            collectors += own_collectors
         elif provider.connection is not None and connections.is_unconfigured(provider.connection.makes):
-            own_collectors = resolve_provider(provider).collectors
             collectors += (collector for collector in own_collectors if collector.reads(selections))
     return tuple(collectors)
 
 
 def find_connected_kinds(connections: Connections) -> Mapping[str, Kind]:
     """Return the kinds of all connected providers, by name."""
-    return {kind.name: kind for provider in find_connected_providers(connections) for kind in provider.kinds}
+    providers = map(resolve_completely, find_connected_providers(connections))
+    return {kind.name: kind for provider in providers for kind in provider.kinds}
 
 
 def find_auxiliary_kinds() -> frozenset[str]:
@@ -153,25 +164,20 @@ def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
     the live state was read earlier. A deferred provider takes part only if the plan has resources or live
     state of the provider, or if the environment configures its system.
     """
-    connections = inputs.connections
+    connections, planned_kinds = inputs.connections, list_planned_kinds(inputs)
     participating_providers = [
         resolve_provider(provider)
         for provider in load_providers()
         if connections.is_empty or _is_connected(provider, connections)
-        if isinstance(provider, Provider) or _is_part_of_plan(provider, inputs)
+        if isinstance(provider, Provider) or _is_part_of_plan(provider, inputs, planned_kinds)
     ]
     return tuple(provider.start_plan(inputs) for provider in participating_providers if provider.start_plan)
 
 
-def _is_part_of_plan(provider: DeferredProvider, inputs: PlanInputs) -> bool:
+def _is_part_of_plan(provider: DeferredProvider, inputs: PlanInputs, planned_kinds: Set[str]) -> bool:
     if provider.connection is not None and inputs.connections.has_settings(provider.connection.makes):
         return True
-    owned = inputs.state.resources if inputs.state is not None else {}
-    return (
-        provider.defines_type_of(inputs.live)
-        or any(item.id.kind in provider.kinds for item in inputs.desired)
-        or any(name.partition("/")[0] in provider.kinds for name in owned)
-    )
+    return provider.is_part_of_plan(planned_kinds, inputs.live)
 
 
 def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:

@@ -15,8 +15,21 @@ from kdeclare.core.live.live_codec import LiveCodec
 from kdeclare.core.operations.operation import Operation, UnboundArguments, UndoResult
 from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.provider.deferred_provider import AnyProvider, list_kind_names, list_operation_type_names
-from kdeclare.core.provider.installed_providers import load_providers, resolve_provider
+from kdeclare.core.provider.deferred_provider import (
+    AnyProvider,
+    KindSource,
+    list_kind_names,
+    list_kind_sources,
+    list_own_kind_names,
+    list_own_operation_type_names,
+)
+from kdeclare.core.provider.installed_providers import (
+    load_providers,
+    resolve_completely,
+    resolve_provider,
+    resolve_source,
+)
+from kdeclare.core.provider.kind_group import KindGroup
 from kdeclare.core.provider.provider import API_VERSION, Provider
 from kdeclare.core.resources.changes import FieldChange
 from kdeclare.core.resources.kind import Kind
@@ -84,19 +97,19 @@ _Value = TypeVar("_Value", covariant=True)
 class _ProviderMapping(Mapping[str, _Value]):
     """The kinds or the operation types of the providers of this process, by name.
 
-    If the process later uses other providers, the mapping contains those of the other providers. The names of
-    a deferred provider are known without its definition, which is imported when one of its values is used.
+    If the process later uses other providers, the mapping contains those of the other providers. The names in
+    an outline are known without its definition, which is imported when one of its values is used.
     """
 
     def __init__(
         self,
-        list_names: Callable[[AnyProvider], tuple[str, ...]],
-        list_values: Callable[[Provider], tuple[_Value, ...]],
+        list_names: Callable[[KindSource], tuple[str, ...]],
+        list_values: Callable[[Provider | KindGroup], tuple[_Value, ...]],
     ) -> None:
         self._list_names = list_names
         self._list_values = list_values
         self._providers: Sequence[AnyProvider] = ()
-        self._owners: Mapping[str, AnyProvider] = {}
+        self._sources: Mapping[str, KindSource] = {}
         self._values: dict[str, _Value] = {}
 
     def __getitem__(self, name: str) -> _Value:
@@ -107,27 +120,28 @@ class _ProviderMapping(Mapping[str, _Value]):
         return self._load_value(name)
 
     def _load_value(self, name: str) -> _Value:
-        owner, values = self._find_owners()[name], self._values
-        own_values = self._list_values(resolve_provider(owner))
-        values.update(zip(self._list_names(owner), own_values, strict=True))
+        source, values = self._find_sources()[name], self._values
+        own_values = self._list_values(resolve_source(source))
+        values.update(zip(self._list_names(source), own_values, strict=True))
         return values[name]
 
-    def _find_owners(self) -> Mapping[str, AnyProvider]:
+    def _find_sources(self) -> Mapping[str, KindSource]:
         providers = load_providers()
         if self._providers is not providers:
-            self._owners = {name: provider for provider in providers for name in self._list_names(provider)}
+            sources = (source for provider in providers for source in list_kind_sources(provider))
+            self._sources = {name: source for source in sources for name in self._list_names(source)}
             self._values = {}
             self._providers = providers
-        return self._owners
+        return self._sources
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._find_owners())
+        return iter(self._find_sources())
 
     def __len__(self) -> int:
-        return len(self._find_owners())
+        return len(self._find_sources())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._find_owners()
+        return name in self._find_sources()
 
 
 class _OperationTypes(_ProviderMapping[OperationType]):
@@ -160,9 +174,9 @@ class _Codecs(Mapping[str, LiveCodec]):
         return len(self._load())
 
 
-KINDS: Mapping[str, Kind] = _ProviderMapping[Kind](list_kind_names, lambda provider: provider.kinds)
+KINDS: Mapping[str, Kind] = _ProviderMapping[Kind](list_own_kind_names, lambda source: source.kinds)
 OPERATION_TYPES: Mapping[str, OperationType] = _OperationTypes(
-    list_operation_type_names, lambda provider: provider.operation_types
+    list_own_operation_type_names, lambda source: source.operation_types
 )
 CODECS: Mapping[str, LiveCodec] = _Codecs()
 
@@ -240,6 +254,7 @@ def list_cluster_sorts() -> frozenset[str]:
 
 
 def list_codecs_of(providers: Sequence[AnyProvider]) -> tuple[LiveCodec, ...]:
-    """Return the codecs of these providers. The codec of a deferred provider imports its definition."""
-    collectors = (collector for provider in providers for collector in resolve_provider(provider).collectors)
+    """Return the codecs of these providers. Their definitions and groups of kinds are imported."""
+    definitions = map(resolve_completely, providers)
+    collectors = (collector for definition in definitions for collector in definition.collectors)
     return tuple(collector.codec for collector in collectors if collector.codec is not None)

@@ -11,13 +11,12 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
+from kdeclare.core.provider.group_hooks import GroupHooks
 from kdeclare.core.provider.registry import KINDS, get_operation_type
-from kdeclare.core.resources.changes import Change
+from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.providers.kafka.acl.planning import AclPlanning
-from kdeclare.providers.kafka.client_quota.planning import QuotaPlanning
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, warn_moves_not_visible
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.config.hidden_configs import (
@@ -27,36 +26,26 @@ from kdeclare.providers.kafka.config.hidden_configs import (
 )
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.impact.access.access_impact import observe_access
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
-from kdeclare.providers.kafka.impact.move_impact import observe_moves
-from kdeclare.providers.kafka.impact.topic_impact import observe_topics
-from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES, ListedConfigsState
-from kdeclare.providers.kafka.listed_configs.fleet import count_unmanaged_configs
-from kdeclare.providers.kafka.listed_configs.planning import GroupConfigPlanning
+from kdeclare.providers.kafka.kind_groups import (
+    ACLS,
+    CLIENT_QUOTAS,
+    KIND_GROUPS,
+    REPLICA_MOVES,
+    SCRAM_USERS,
+)
+from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 from kdeclare.providers.kafka.plan_options import get_kafka_options
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
-from kdeclare.providers.kafka.reassignment.batching import batch_moves
-from kdeclare.providers.kafka.reassignment.completion import is_reassignment
-from kdeclare.providers.kafka.reassignment.move_checks import (
-    add_await_steps,
-    check_disk_capacity,
-    drop_duplicate_moves,
-    is_unguarded,
-    report_unguarded,
-    with_client_guard,
-)
-from kdeclare.providers.kafka.reassignment.pace import get_default_pace
+from kdeclare.providers.kafka.reassignment.load_aware_placer import LoadAwarePlacer
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import get_move_cleanup
-from kdeclare.providers.kafka.reassignment.placement import LoadAwarePlacer, explain_rack_layout
 from kdeclare.providers.kafka.reassignment.placement_request import (
     PlacementContext,
     check_placement_conflicts,
     collect_excluded_brokers,
 )
-from kdeclare.providers.kafka.scram_user.planning import ScramPlanning
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 from kdeclare.providers.kafka.topic.replaced_topics import check_replaced_topics
@@ -69,25 +58,18 @@ _OVERRIDDEN_HINT = (
 
 
 class KafkaPlanning(PlanHooks):
-    """The planning hooks for placement, reassignments and topics.
-
-    They also call the hooks of the other kinds.
-    """
+    """The planning hooks for placement and topics. They also call the hooks of the groups of kinds."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Prepare the hooks for one plan. Raises KdeclareError if the state has a damaged pending cleanup."""
         self._inputs = inputs
         self._options = get_kafka_options(inputs.options)
-        self._pace = get_default_pace(inputs.options)
         self._live = inputs.live.get(KafkaState)
         self._pending_cleanup = get_move_cleanup(inputs.state)
         self._shared_load: LoadAwarePlacer | None = None
-        self._hooks_of_kinds: tuple[PlanHooks, ...] = (
-            QuotaPlanning(inputs),
-            AclPlanning(inputs),
-            ScramPlanning(inputs),
-            GroupConfigPlanning(inputs),
-        )
+        self._group_hooks = GroupHooks(KIND_GROUPS, inputs)
+        if self._live.moves:  # changes to topics may have to wait for them
+            self._group_hooks.start([REPLICA_MOVES])
 
     @cached_property
     def _foreign_move_topics(self) -> Set[str]:
@@ -121,7 +103,7 @@ class KafkaPlanning(PlanHooks):
             needed = find_needed_unreadable(self._live, selection, desired)
             if needed is not None:
                 return leave_unreadable(resource, desired, owned, self._live.unreadable[needed])
-        results = (hooks.withhold(resource, desired, owned) for hooks in self._hooks_of_kinds)
+        results = (hooks.withhold(resource, desired, owned) for hooks in self._group_hooks.list_started())
         return next((difference for difference in results if difference is not None), None)
 
     def review_difference(
@@ -136,69 +118,58 @@ class KafkaPlanning(PlanHooks):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:
             return _hold_back(resource, owned, difference)
-        for hooks in self._hooks_of_kinds:
+        for hooks in self._group_hooks.list_started():
             difference = hooks.review_difference(resource, desired, owned, difference)
         return difference
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Require the replication factor guard for moves, and topic ids for deletions.
+        """Require topic ids for deletions.
 
         Also delay or deny the creation of topics whose names collide with existing topics.
         """
         inputs, options, live = self._inputs, self._options, self._live
         problems = [] if live.moves_fault is None else [warn_moves_not_visible(live.moves_fault)]
         problems += warn_unreadable_configs(live, compared)
-        if options.rf_guard == "client" and not live.cluster.rf_guard:
-            operations = tuple(map(with_client_guard, operations))
         problems += check_placement_conflicts(inputs.desired, live.topics)
-        problems += [report_unguarded(op) for op in operations if is_unguarded(op, live)]
         if not options.delete_by_name:
             problems += [report_missing_topic_id(op) for op in operations if is_deletion_by_name(op)]
         if not inputs.by_hand:  # For ad hoc requests, the brokers report colliding names.
             operations, collisions = order_colliding_names(operations, live.topics)
             problems += [*collisions, *check_renames(compared, collisions)]
-        for hooks in self._hooks_of_kinds:
+        for hooks in self._group_hooks.list_for(operations):
             step = hooks.refine(operations, compared)
             operations, problems = step.operations, [*problems, *step.diagnostics]
         return PlanStep(operations, tuple(problems))
 
     def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
         """Return the verdicts of the hooks of all kinds."""
-        return tuple(verdict for hooks in self._hooks_of_kinds for verdict in hooks.guard(operations))
+        hooks = self._group_hooks.list_for(operations)
+        return tuple(verdict for own_hooks in hooks for verdict in own_hooks.guard(operations))
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Keep only one move of each partition. If requested, wait for reassignments by other clients."""
-        notices: Sequence[Diagnostic] = ()
-        if any(map(is_reassignment, operations)):
-            operations, notices = drop_duplicate_moves(operations)
-        waiting_resources = _find_waiting_resources(compared)
-        if waiting_resources and (
-            not self._options.override_reassignments or self._options.await_reassignments
-        ):
-            operations = add_await_steps(operations, waiting_resources, self._live)
-        return PlanStep(operations, tuple(notices))
+        """Call the hooks of the groups of kinds."""
+        problems: tuple[Diagnostic, ...] = ()
+        for hooks in self._group_hooks.list_for(operations):
+            step = hooks.settle(operations, compared)
+            operations, problems = step.operations, (*problems, *step.diagnostics)
+        return PlanStep(operations, problems)
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Check that disks have space for the replicas that are copied, and that topics can be re-created."""
+        """Check that topics can be re-created."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
-        problems = [
-            *check_disk_capacity(operations, cluster, self._pace),
-            *check_replaced_topics(operations, cluster, self._live.topics),
-        ]
-        return (*problems, *(d for hooks in self._hooks_of_kinds for d in hooks.preflight(operations)))
+        problems = check_replaced_topics(operations, cluster, self._live.topics)
+        hooks = self._group_hooks.list_for(operations)
+        return (*problems, *(d for own_hooks in hooks for d in own_hooks.preflight(operations)))
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Split reassignments into batches, with a temporary throttle and a final leader election."""
+        """Explain racks that affect the chosen replicas. Call the hooks of the groups of kinds."""
         findings: list[Diagnostic] = []
-        if any(map(is_reassignment, operations)):
-            cluster = self._inputs.connections.get(KafkaConnection).cluster
-            operations, findings = batch_moves(
-                operations, cluster, self._live, self._pace, self._pending_cleanup
-            )
         if self._shared_load is not None and self._shared_load.has_moved:
+            from kdeclare.providers.kafka.reassignment.placement import explain_rack_layout
+
             racks = explain_rack_layout(self._live.cluster.brokers)
             findings += [info("racks", "Uneven rack layout", text) for text in racks]
-        for hooks in self._hooks_of_kinds:
+        for hooks in self._group_hooks.list_for(operations):
             step = hooks.finalize(operations)
             operations, findings = step.operations, [*findings, *step.diagnostics]
         return PlanStep(operations, tuple(findings))
@@ -208,14 +179,25 @@ class KafkaPlanning(PlanHooks):
     ) -> Iterable[Observation]:
         """Return the impact on records, on clients, and on the access of clients.
 
-        Also return how much data the reassignments copy.
+        Also return how much data the reassignments copy. The modules are imported only for plans that need
+        them.
         """
+        if not changes and not operations:
+            return
+        from kdeclare.providers.kafka.impact.topic_impact import observe_topics
+
+        inputs, live = self._inputs, self._live
         reader = self._share_impact_reader()
-        yield from observe_topics(reader, self._live, operations, changes)
-        cluster = self._inputs.connections.get(KafkaConnection).cluster
-        yield from observe_moves(cluster, self._live, operations, reader.compute_deadline())
-        inputs = self._inputs
-        yield from observe_access(reader, inputs.live, inputs.desired, operations, changes)
+        yield from observe_topics(reader, live, operations, changes)
+        if REPLICA_MOVES.has_operation(operations):
+            from kdeclare.providers.kafka.impact.move_impact import observe_moves
+
+            cluster = inputs.connections.get(KafkaConnection).cluster
+            yield from observe_moves(cluster, live, operations, reader.compute_deadline())
+        if _may_affect_access(operations, changes):
+            from kdeclare.providers.kafka.impact.access.access_impact import observe_access
+
+            yield from observe_access(reader, inputs.live, inputs.desired, operations, changes)
 
     def _share_impact_reader(self) -> ImpactReader:
         """Return the reader of impact data that the policies and observations of this plan share."""
@@ -234,16 +216,10 @@ class KafkaPlanning(PlanHooks):
         return {broker.id: broker.rack for broker in self._live.cluster.brokers if broker.rack is not None}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        """Count the objects of all kinds that are neither declared nor owned.
-
-        Internal topics are not counted. Groups and client metrics subscriptions are counted if they have
-        configs.
-        """
+        """Count the objects of all kinds that are neither declared nor owned, except for internal topics."""
         topics = (topic for topic in self._live.topics.values() if not topic.internal)
         unmanaged = sum(f"Topic/{topic.name}" not in known for topic in topics)
-        listed = self._inputs.live.find(ListedConfigsState)
-        unmanaged += 0 if listed is None else count_unmanaged_configs(listed, known)
-        return unmanaged + sum(hooks.count_unmanaged(known) for hooks in self._hooks_of_kinds)
+        return unmanaged + sum(hooks.count_unmanaged(known) for hooks in self._group_hooks.list_started())
 
     def _build_selection(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
@@ -280,10 +256,11 @@ class KafkaPlanning(PlanHooks):
         return difference.with_diagnostics(diagnostics)
 
 
-def _find_waiting_resources(compared: Sequence[ResourceComparison]) -> Collection[ResourceId]:
-    """Return the resources that may change while their partitions are being reassigned."""
-    permitted = (d for i in compared for d in i.difference.diagnostics if d.code == MOVE_IN_FLIGHT)
-    return {ResourceId.parse(d.resource) for d in permitted if d.resource and not d.is_blocking}
+def _may_affect_access(operations: Sequence[Operation], changes: Sequence[Change]) -> bool:
+    """Return whether a plan changes rights, credentials or limits of clients, or deletes anything."""
+    return any(group.has_operation(operations) for group in (ACLS, SCRAM_USERS, CLIENT_QUOTAS)) or any(
+        change.action not in (Action.CREATE, Action.UPDATE, Action.NO_OP) for change in changes
+    )
 
 
 def _hold_back(resource: ResourceId, owned: OwnedRecord | None, difference: Difference) -> Difference:

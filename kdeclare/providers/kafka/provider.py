@@ -13,6 +13,7 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import View, has_other_object
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.observed_effect import EffectRequest, ObservedEffect
+from kdeclare.core.provider.installed_providers import resolve_group
 from kdeclare.core.provider.provider import (
     ActivityWatch,
     Cleanup,
@@ -23,18 +24,8 @@ from kdeclare.core.provider.provider import (
     Provider,
 )
 from kdeclare.core.provider.registry import get_operation_type
-from kdeclare.providers.kafka.acl.collector import ACLS
-from kdeclare.providers.kafka.acl.fleet import AclCodec
-from kdeclare.providers.kafka.acl.kind import AclKind
-from kdeclare.providers.kafka.acl.lockout import ACL_LOCKOUT, LOCKOUT_HINT
-from kdeclare.providers.kafka.acl.operations import CREATE as CREATE_ACLS
-from kdeclare.providers.kafka.acl.operations import DELETE as DELETE_ACLS
-from kdeclare.providers.kafka.acl.plan_section import build_access_section
+from kdeclare.providers.kafka.acl.lockout_verdict import ACL_LOCKOUT, LOCKOUT_HINT
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
-from kdeclare.providers.kafka.client_quota.collector import QUOTAS
-from kdeclare.providers.kafka.client_quota.fleet import QuotaCodec
-from kdeclare.providers.kafka.client_quota.kind import ClientQuotaKind
-from kdeclare.providers.kafka.client_quota.operations import AlterQuota
 from kdeclare.providers.kafka.collector import (
     CLUSTER,
     KafkaSelection,
@@ -45,39 +36,19 @@ from kdeclare.providers.kafka.collector import (
 )
 from kdeclare.providers.kafka.config.catalog import is_likely_secret_key
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
-from kdeclare.providers.kafka.consumer_group.collector import GROUPS
 from kdeclare.providers.kafka.consumer_group.group import KIND as GROUP_KIND
-from kdeclare.providers.kafka.consumer_group.operations import AlterOffsets, DeleteGroup
-from kdeclare.providers.kafka.consumer_group.plan_section import build_offsets_section
 from kdeclare.providers.kafka.fleet.codec import KafkaCodec
 from kdeclare.providers.kafka.health import HEALTH_CHECKS
 from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.listed_configs.client_metrics import ClientMetricsKind
-from kdeclare.providers.kafka.listed_configs.collector import LISTED_CONFIGS
-from kdeclare.providers.kafka.listed_configs.fleet import ListedConfigsCodec
-from kdeclare.providers.kafka.listed_configs.group_config import GroupConfigKind
+from kdeclare.providers.kafka.kind_groups import ACLS, CONSUMER_GROUPS, KIND_GROUPS, REPLICA_MOVES
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, get_topic_name
 from kdeclare.providers.kafka.planning import KafkaPlanning
 from kdeclare.providers.kafka.port import TOPIC_AUTHORIZATION_FAILED
-from kdeclare.providers.kafka.reassignment.batching import SHARED_RESOURCE
-from kdeclare.providers.kafka.reassignment.kind import ReassignmentKind
-from kdeclare.providers.kafka.reassignment.operations.elect import ElectLeaders
-from kdeclare.providers.kafka.reassignment.operations.reassign import (
-    AwaitMoves,
-    CancelMoves,
-    ReassignPartitions,
-    RelocateReplicas,
-)
-from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle
 from kdeclare.providers.kafka.reassignment.pace import REASSIGNMENTS
 from kdeclare.providers.kafka.reassignment.placement_request import check_placement_conflicts
-from kdeclare.providers.kafka.reassignment.plan_section import build_moves_section
-from kdeclare.providers.kafka.scram_user.collector import SCRAM_USERS
-from kdeclare.providers.kafka.scram_user.fleet import ScramCodec
-from kdeclare.providers.kafka.scram_user.kind import ScramUserKind
-from kdeclare.providers.kafka.scram_user.operations import DELETE, UPSERT
+from kdeclare.providers.kafka.reassignment.shared_resource import SHARED_RESOURCE
 from kdeclare.providers.kafka.topic.kind import TopicKind
 from kdeclare.providers.kafka.topic.operations import check_colliding_names
 from kdeclare.providers.kafka.typed_settings import is_secret_setting
@@ -101,9 +72,11 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     )
     try:
         live = LiveState(observe(cluster, CLUSTER.merge(selections) or KafkaSelection()))
-        for collector in (QUOTAS, LISTED_CONFIGS, SCRAM_USERS, ACLS):
-            part = collector.collect(connections, selections)
-            live = live if part is None else live.with_part(part)
+        for group in KIND_GROUPS:
+            if group.defines_type_of(selections):
+                for collector in resolve_group(group).collectors:
+                    part = collector.collect(connections, selections)
+                    live = live if part is None else live.with_part(part)
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise
@@ -194,10 +167,20 @@ def _start_watch(connections: Connections) -> ActivityWatch:
 
 def _describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
     """Yield the Kafka sections of a plan: access of principals, replica moves, and offsets of groups."""
-    for build_section in (build_access_section, build_moves_section, build_offsets_section):
-        section = build_section(operations)
-        if section is not None:
-            yield section
+    sections: list[PlanSection | None] = []
+    if ACLS.has_operation(operations):
+        from kdeclare.providers.kafka.acl.plan_section import build_access_section
+
+        sections.append(build_access_section(operations))
+    if REPLICA_MOVES.has_operation(operations):
+        from kdeclare.providers.kafka.reassignment.plan_section import build_moves_section
+
+        sections.append(build_moves_section(operations))
+    if CONSUMER_GROUPS.has_operation(operations):
+        from kdeclare.providers.kafka.consumer_group.plan_section import build_offsets_section
+
+        sections.append(build_offsets_section(operations))
+    return (section for section in sections if section is not None)
 
 
 def _observe_effects(request: EffectRequest) -> Iterator[ObservedEffect]:
@@ -217,43 +200,17 @@ PROVIDER = Provider(
     kinds=(
         TopicKind(),
         BrokerConfigKind(),
-        ReassignmentKind(),
-        ClientQuotaKind(),
-        GroupConfigKind(),
-        ClientMetricsKind(),
-        ScramUserKind(),
-        AclKind(),
     ),
     operation_types=(
         CreateTopic(),
         DeleteTopic(),
         IncreasePartitions(),
         AlterConfigs(),
-        ReassignPartitions(),
-        SetThrottle(),
-        ClearThrottle(),
-        ElectLeaders(),
-        CancelMoves(),
-        RelocateReplicas(),
-        AwaitMoves(),
-        AlterQuota(),
-        UPSERT,
-        DELETE,
-        CREATE_ACLS,
-        DELETE_ACLS,
-        AlterOffsets(),
-        DeleteGroup(),
     ),
     connection=CONNECTION,
     examine=_examine,
-    collectors=(
-        replace(CLUSTER, codec=KafkaCodec()),
-        replace(QUOTAS, codec=QuotaCodec()),
-        replace(LISTED_CONFIGS, codec=ListedConfigsCodec()),
-        replace(SCRAM_USERS, codec=ScramCodec()),
-        replace(ACLS, codec=AclCodec()),
-        GROUPS,
-    ),
+    kind_groups=KIND_GROUPS,
+    collectors=(replace(CLUSTER, codec=KafkaCodec()),),
     plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,
     find_invisible=find_invisible,

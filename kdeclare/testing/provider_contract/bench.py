@@ -16,6 +16,7 @@ from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import ApplyResult
+from kdeclare.core.provider.installed_providers import resolve_completely
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.resources.ids import ResourceId
@@ -130,7 +131,7 @@ class ContractBase:
 
     @contextmanager
     def _intercept_operations(self, bench: Bench) -> Iterator[None]:
-        with bench.requests.intercept(self.provider.operation_types):
+        with bench.requests.intercept(resolve_completely(self.provider).operation_types):
             yield
 
     def _declare(self, resources: Sequence[Declared]) -> list[DesiredResource]:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.provider.installed_providers import resolve_completely
 from kdeclare.core.provider.registry import KINDS, find_api_version, get_operation_type
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.resources.manifest_capabilities import (
@@ -59,7 +60,7 @@ class ManifestPromises(ContractBase):
         bench = self._apply_before(make_bench)
         connections = bench.world.connect()
         request = ExportRequest(lambda selections: observe(connections, selections), bool, lambda id_: True)
-        for kind in self.provider.kinds:
+        for kind in resolve_completely(self.provider).kinds:
             for name, text in export_manifests(kind, connections, request).manifests.items():
                 document = yaml.safe_load(text)
                 assert (document["kind"], document["metadata"]["name"]) == (kind.name, name)

@@ -12,6 +12,7 @@ from kdeclare.core.operations.argument_binding import bind_arguments, dump_argum
 from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import PendingCleanup
+from kdeclare.core.provider.deferred_provider import list_kind_names
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action
 from kdeclare.engine.observation import observe, select_all
@@ -58,7 +59,7 @@ class RunPromises(ContractBase):
         assert actions, "'after' must change something"
         assert actions == self.actions, "the attribute 'actions' must list the actions of all changes"
         kinds = {change.id.kind for change in plan.changes}
-        assert kinds == {kind.name for kind in self.provider.kinds}
+        assert kinds == set(list_kind_names(self.provider))
 
     def test_a_rollback_restores_everything(self, make_bench: Callable[[], Bench]) -> None:
         """A rollback restores the content of the system and the ownership records."""

@@ -1,9 +1,9 @@
-"""Planning hooks for `GroupConfig`: warn about configs that the type of the live group does not use.
+"""Planning hooks for listed configs: warn about configs that the type of the live group does not use.
 
 Brokers store every config for every group id, regardless of the type of the group (GroupConfigManager).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from kdeclare.core.diagnostics import Diagnostic, info, warning
 from kdeclare.core.live.faults import Fault
@@ -14,6 +14,8 @@ from kdeclare.providers.kafka.config.config_value import Unset
 from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.consumer_group.group import GroupType, ListedGroup
+from kdeclare.providers.kafka.listed_configs.collector import ListedConfigsState
+from kdeclare.providers.kafka.listed_configs.fleet import count_unmanaged_configs
 
 _KIND = "GroupConfig"
 _TYPES_BY_PREFIX = {
@@ -30,12 +32,13 @@ _WORDS = {
 }
 
 
-class GroupConfigPlanning(PlanHooks):
-    """The planning hooks for group configs."""
+class ListedConfigsPlanning(PlanHooks):
+    """The planning hooks for the configs of groups and of client metrics subscriptions."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Prepare the hooks of a plan."""
         self._connections = inputs.connections
+        self._live = inputs.live.find(ListedConfigsState)
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Warn about declared configs that do not fit the types of the live groups."""
@@ -47,6 +50,10 @@ class GroupConfigPlanning(PlanHooks):
         except Fault as fault:
             return PlanStep(operations, (_report_unknown_types(fault),))
         return PlanStep(operations, tuple(_check_types(declared, groups)))
+
+    def count_unmanaged(self, known: Set[str]) -> int:
+        """Count the groups and subscriptions with configs that are neither declared nor owned."""
+        return 0 if self._live is None else count_unmanaged_configs(self._live, known)
 
 
 def _list_typed_keys(desired: DesiredResource) -> tuple[str, ...]:

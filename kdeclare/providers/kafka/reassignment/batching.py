@@ -49,9 +49,7 @@ from kdeclare.providers.kafka.reassignment.operations.throttle import (
 )
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, ThrottleEntries
-
-SHARED_RESOURCE = ResourceId("Moves", "topics")
-"""The resource that is shown for a step that moves replicas for several resources."""
+from kdeclare.providers.kafka.reassignment.shared_resource import SHARED_RESOURCE
 
 _SET_THROTTLE, _CLEAR_THROTTLE = SetThrottle(), ClearThrottle()
 

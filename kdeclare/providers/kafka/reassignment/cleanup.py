@@ -14,11 +14,11 @@ from kdeclare.providers.kafka.operations.partitions import collect_topics
 from kdeclare.providers.kafka.plan_options import CleanupOptions
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.providers.kafka.reassignment.batching import SHARED_RESOURCE
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.reassignment.operations.elect import build_elect_operation
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, build_throttle_operation
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, bind_move_cleanup
+from kdeclare.providers.kafka.reassignment.shared_resource import SHARED_RESOURCE
 
 RESOURCE = ResourceId(SHARED_RESOURCE.kind, "leftovers")
 _CLEAR = ClearThrottle()

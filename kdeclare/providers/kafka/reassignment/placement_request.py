@@ -1,6 +1,6 @@
 """The request for a placement of replicas, and the protocol of functions that compute a placement.
 
-Plans use `providers.kafka.reassignment.placement.LoadAwarePlacer`.
+Plans use `providers.kafka.reassignment.load_aware_placer.LoadAwarePlacer`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

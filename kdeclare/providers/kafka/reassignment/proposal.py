@@ -6,7 +6,8 @@ from dataclasses import replace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Broker, KafkaState
-from kdeclare.providers.kafka.reassignment.placement import LoadAwarePlacer, NotEnoughBrokers
+from kdeclare.providers.kafka.reassignment.load_aware_placer import LoadAwarePlacer
+from kdeclare.providers.kafka.reassignment.placement import NotEnoughBrokers
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, PlacementRequest, Strategy
 
 _NO_RACK = (

@@ -36,8 +36,6 @@ from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.kafka_operation_type import build_identity_view
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, list_overrides
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
-from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
-from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest, Placer
 from kdeclare.providers.kafka.risks import NO_FEWER_PARTITIONS, TOPIC_DELETED
 from kdeclare.providers.kafka.topic.diff import MIN_ISR_KEY, is_min_isr_increase, list_target_replicas
@@ -45,7 +43,7 @@ from kdeclare.providers.kafka.topic.record import TopicRecord, narrow_topic
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
 _CREATE, _DELETE = CreateTopic(), DeleteTopic()
-_INCREASE, _REASSIGN = IncreasePartitions(), ReassignPartitions()
+_INCREASE = IncreasePartitions()
 
 ReplicaLists = Sequence[tuple[int, ...]]
 
@@ -139,10 +137,13 @@ def _build_update(
         ]
     increase = _build_increase(change.id, topic, current, total, target, live)
     replicas_before = [*current, *_list_added_replicas(increase)]
-    moves = (
-        _build_reassignments(change.id, topic.name, replicas_before, target, increase, live) if target else ()
-    )
-    return _order_operations(change, increase, moves, owned, live)
+    moves: tuple[Operation, ...] = ()
+    resizing: tuple[Operation, ...] = ()
+    if target is not None:  # few changes move replicas
+        from kdeclare.providers.kafka.reassignment.topic_moves import build_topic_moves
+
+        moves, resizing = build_topic_moves(change.id, topic.name, replicas_before, target, increase, live)
+    return _order_operations(change, increase, moves, resizing, owned, live)
 
 
 def _collect_assignments(change: Change) -> dict[int, tuple[int, ...]]:
@@ -189,51 +190,20 @@ def _resize_replicas(replicas: tuple[int, ...], size: int, brokers: Sequence[int
     return (*replicas, *spare_brokers)[:size]
 
 
-def _build_reassignments(
-    resource: ResourceId,
-    topic: str,
-    start: ReplicaLists,
-    target: ReplicaLists,
-    increase: Operation | None,
-    live: KafkaState,
-) -> tuple[Operation, ...]:
-    """Build at most two reassignments.
-
-    The first operation moves the partitions that keep their number of replicas. The second operation changes
-    the number of replicas of the other partitions, with the replication factor guard off.
-    """
-    differing = {n: target[n] for n in range(len(start)) if tuple(start[n]) != tuple(target[n])}
-    same_size = {n: t for n, t in differing.items() if len(t) == len(start[n])}
-    resized = {n: t for n, t in differing.items() if len(t) != len(start[n])}
-    groups: list[tuple[Mapping[int, tuple[int, ...]], bool]] = [(same_size, False), (resized, True)]
-    operations: list[Operation] = []
-    for targets, allow_factor_change in groups:
-        if not targets:
-            continue
-        suffix = f"#{len(operations) + 1}" if operations else ""
-        op = Operation(
-            id=f"{_REASSIGN.name}:{resource}{suffix}",
-            verb=_REASSIGN.name,
-            resource=resource,
-            args=ReassignArgs({f"{topic}-{n}": tuple(t) for n, t in targets.items()}, allow_factor_change),
-            expect={f"{topic}-{n}": list(start[n]) for n in targets} | build_identity_view([topic], live),
-            needs={increase.id: "add partitions before reassigning them"} if increase else {},
-        )
-        operations.append(with_inverse(_REASSIGN, op))
-    return tuple(operations)
-
-
 def _order_operations(
     change: Change,
     increase: Operation | None,
     moves: tuple[Operation, ...],
+    resizing: tuple[Operation, ...],
     owned: TopicRecord | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
-    """Order operations: min.insync.replicas is lowered before the replication factor, and raised after it."""
+    """Order operations: min.insync.replicas is lowered before the replication factor, and raised after it.
+
+    resizing: the reassignments that change the replication factor.
+    """
     fields = filter_config_fields(change.fields)
-    resized = [op for op in moves if get_arguments(op, ReassignArgs).allow_replication_factor_change]
-    min_isr_fields = [f for f in fields if resized and get_config_key(f) == MIN_ISR_KEY]
+    min_isr_fields = [f for f in fields if resizing and get_config_key(f) == MIN_ISR_KEY]
     min_isr_increases = [f for f in min_isr_fields if is_min_isr_increase(f)]
     min_isr_decreases = [f for f in min_isr_fields if not is_min_isr_increase(f)]
     entity = ConfigResource(ConfigScope.TOPIC, change.id.name)
@@ -243,12 +213,12 @@ def _order_operations(
         change.id, entity, [*stages, min_isr_increases], get_applied(owned), identity
     )
     if min_isr_increases:
-        reasons = {op.id: "raise the replication factor before min.insync.replicas" for op in resized}
+        reasons = {op.id: "raise the replication factor before min.insync.replicas" for op in resizing}
         configs[-1] = replace(configs[-1], needs=reasons)
     if min_isr_decreases:
         reasons = {configs[0].id: "lower min.insync.replicas before the replication factor"}
-        moves = tuple(replace(op, needs={**op.needs, **reasons}) if op in resized else op for op in moves)
-    return (*configs, *([increase] if increase else ()), *moves)
+        resizing = tuple(replace(op, needs={**op.needs, **reasons}) for op in resizing)
+    return (*configs, *([increase] if increase else ()), *moves, *resizing)
 
 
 RENAME = "rename"

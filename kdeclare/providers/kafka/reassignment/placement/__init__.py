@@ -12,17 +12,13 @@ replicas by broker and by topic.
 """
 
 from kdeclare.providers.kafka.reassignment.placement.assignment import Load
-from kdeclare.providers.kafka.reassignment.placement.placer import (
-    LoadAwarePlacer,
-    explain_rack_layout,
-    place_replicas,
-)
+from kdeclare.providers.kafka.reassignment.placement.placer import place_replicas
+from kdeclare.providers.kafka.reassignment.placement.rack_layout import explain_rack_layout
 from kdeclare.providers.kafka.reassignment.placement.slots import FewerPartitions, NotEnoughBrokers
 
 __all__ = [
     "FewerPartitions",
     "Load",
-    "LoadAwarePlacer",
     "NotEnoughBrokers",
     "explain_rack_layout",
     "place_replicas",
