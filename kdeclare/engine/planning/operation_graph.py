@@ -159,14 +159,12 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
     needs: dict[str, dict[str, str]] = defaultdict(dict)
     follows: dict[str, dict[str, str]] = defaultdict(dict)
     problems: list[Diagnostic] = []
-    for op in operations:
+    for op, operation_type in typed_operations:
         operation_id = op.id
-        claims = get_operation_type(op).claims(op).values() if makers else ()
-        needs[operation_id] |= {
-            makers[claim]: _CREATED_FIRST_REASON
-            for claim in claims
-            if makers.get(claim, operation_id) != operation_id and operation_id not in replaced_deletions
-        }
+        if makers and operation_id not in replaced_deletions:
+            for claim in operation_type.claims(op).values():
+                if makers.get(claim, operation_id) != operation_id:
+                    needs[operation_id][makers[claim]] = _CREATED_FIRST_REASON
         used_names: set[str] = set()
         for touch in footprints[operation_id]:
             if touch.access not in _ORDERED_ACCESS:
@@ -184,14 +182,15 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
                     if touch.access is Access.UPDATE:  # its object no longer exists when it would run
                         problems.append(_report_update_of_replaced(op, name))
                     continue
-                if touch.access in _HARD_ACCESS and not get_operation_type(op).deletes:
+                if touch.access in _HARD_ACCESS and not operation_type.deletes:
                     used_names.add(name)
                 else:
                     needs[remover.id][operation_id] = _RELEASED_FIRST_REASON
         if used_names:
             problems.append(_report_use(op, used_names))
     return PlanStep(
-        tuple(_with_edges(op, needs[op.id], follows[op.id]) for op in operations), tuple(problems)
+        tuple(_with_edges(op, needs.get(op.id, {}), follows.get(op.id, {})) for op in operations),
+        tuple(problems),
     )
 
 

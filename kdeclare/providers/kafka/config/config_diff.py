@@ -206,6 +206,8 @@ def _diff_declared(
     live: LiveConfigs, key: str, config_value: ConfigValue, before: ConfigOverride, record: Applied | None
 ) -> list[FieldChange]:
     entry = live.live.get(key)
+    if isinstance(config_value, Value):
+        return _diff_value(live, key, config_value.value, entry, before)
     if isinstance(config_value, Unset):
         return [] if before is None else [_build_field(key, FieldOp.DELETE, before, None)]
     if isinstance(config_value, Secret):
@@ -214,9 +216,16 @@ def _diff_declared(
             if _is_as_declared(config_value, entry, before, record)
             else [_build_field(key, FieldOp.SET, before, SENSITIVE_MASK, config_value.as_json())]
         )
-    if isinstance(config_value, ListPatch):
-        return _diff_list_patch(live, key, config_value, before, record)
-    value = config_value.value
+    return _diff_list_patch(live, key, config_value, before, record)
+
+
+def _diff_value(
+    live: LiveConfigs,
+    key: str,
+    value: str | tuple[str, ...],
+    entry: ConfigEntry | None,
+    before: ConfigOverride,
+) -> list[FieldChange]:
     if isinstance(value, tuple) or is_list_key(key, entry, live.catalog):
         declared_elements = (
             value if isinstance(value, tuple) else tuple(p.strip() for p in value.split(",") if p.strip())
@@ -359,17 +368,17 @@ def _build_field(
 
 def _build_record(config_value: ConfigValue, before: ConfigOverride, record: Applied | None) -> Applied:
     """Return the value that kdeclare owns after applying ``config_value`` to the override ``before``."""
+    if isinstance(config_value, Value):
+        value = config_value.value if isinstance(config_value.value, tuple) else str(config_value.value)
+        return record if isinstance(record, AppliedValue) and record.value == value else AppliedValue(value)
     if isinstance(config_value, Unset):
         return AppliedValue(None)
     if isinstance(config_value, Secret):
         return config_value.ref
-    if isinstance(config_value, ListPatch):
-        own = set(get_own_elements(record))
-        current = _strip_elements(before)
-        added = tuple(element for element in config_value.append if element in own or element not in current)
-        return AppliedListPatch(config_value.append, config_value.subtract, added)
-    value = config_value.value if isinstance(config_value.value, tuple) else str(config_value.value)
-    return record if isinstance(record, AppliedValue) and record.value == value else AppliedValue(value)
+    own = set(get_own_elements(record))
+    current = _strip_elements(before)
+    added = tuple(element for element in config_value.append if element in own or element not in current)
+    return AppliedListPatch(config_value.append, config_value.subtract, added)
 
 
 def _has_drifted(live: LiveConfigs, key: str, before: ConfigOverride, record: Applied) -> bool:

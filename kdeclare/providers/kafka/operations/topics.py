@@ -117,6 +117,7 @@ class CreateTopic(TopicOperationType):
     """The operation type that creates a topic."""
 
     ABSENT: ClassVar[View] = {"topic": "absent", "partitions": None, "configs": None}
+    UNDO_NAME: ClassVar = "topic.delete"
 
     name = "topic.create"
     done_label = ("topic created", "topics created")
@@ -217,10 +218,15 @@ class CreateTopic(TopicOperationType):
             return UndoResult()
         if now != self.expected_state(op):
             return UndoResult(conflicts=("the topic's partitions or configs",))
-        recreate = None if allow_data_loss else get_arguments(op, NewTopic)
-        # The rollback adds the topic id that the run received.
-        args = DeleteTopicArgs(get_topic_name(op), None, not allow_data_loss, recreate)
-        return UndoResult("topic.delete", args)
+        args = self.build_undo(get_arguments(op, NewTopic), allow_data_loss=allow_data_loss)
+        return UndoResult(self.UNDO_NAME, args)
+
+    def build_undo(self, args: NewTopic, *, allow_data_loss: bool) -> DeleteTopicArgs:
+        """Return the arguments of the deletion that undoes a creation.
+
+        The rollback adds the topic id that the run received.
+        """
+        return DeleteTopicArgs(args.topic, None, not allow_data_loss, None if allow_data_loss else args)
 
 
 class IncreasePartitions(TopicOperationType):

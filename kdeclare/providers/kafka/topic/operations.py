@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, denied, error, warning
 from kdeclare.core.jsontypes import as_ints, dump_canonical_json
 from kdeclare.core.operations.argument_binding import get_arguments
-from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, Reason
@@ -74,20 +74,21 @@ def _build_creation(change: Change, body: TopicBody) -> Operation:
         (get_config_key(field), make_config_argument(field.after))
         for field in filter_config_fields(change.fields)
     )
-    op = Operation(
+    args = NewTopic(
+        change.id.name,
+        partitions=None if assignments else body.partitions,
+        replication_factor=None if assignments else body.replication_factor,
+        assignments=assignments or None,
+        configs={key: value for key, value in configs if isinstance(value, str | tuple)},
+    )
+    return Operation(
         id=f"{_CREATE.name}:{change.id}",
         verb=_CREATE.name,
         resource=change.id,
-        args=NewTopic(
-            change.id.name,
-            partitions=None if assignments else body.partitions,
-            replication_factor=None if assignments else body.replication_factor,
-            assignments=assignments or None,
-            configs={key: value for key, value in configs if isinstance(value, str | tuple)},
-        ),
+        args=args,
         expect=CreateTopic.ABSENT,
+        inverse=Inverse(CreateTopic.UNDO_NAME, _CREATE.build_undo(args, allow_data_loss=False)),
     )
-    return with_inverse(_CREATE, op)
 
 
 def _build_deletion(resource: ResourceId, topic: Topic, live: KafkaState) -> Operation:
