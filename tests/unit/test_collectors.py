@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects, WaitPolicy
 from kdeclare.core.parts import Connections, LiveState, Parts
-from kdeclare.core.provider.installed_providers import load_providers, resolve_provider
+from kdeclare.core.provider.installed_providers import load_providers, resolve_completely
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.observation import identify_system, observe
 from kdeclare.providers.connect.connection import ConnectClients, WorkerSelection, WorkerState
@@ -137,7 +137,7 @@ def test_workers_are_read_by_collector_of_connect() -> None:
 
 
 def test_built_in_providers_have_collectors() -> None:
-    providers = map(resolve_provider, load_providers())
+    providers = map(resolve_completely, load_providers())
     found = [collector for provider in providers for collector in provider.collectors]
     cluster, quotas, listed_configs, scram_users, acls, groups, *others = found
     workers, connectors, subjects = others

@@ -20,9 +20,15 @@ from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.connector.live import ConnectorSelection, ConnectorState
 from kdeclare.providers.connect.definition import PROVIDER as CONNECT
 from kdeclare.providers.connect.provider import PROVIDER as CONNECT_OUTLINE
+from kdeclare.providers.kafka.kind_groups import KIND_GROUPS
 from kdeclare.testing.world import declare
 
-DEFINITIONS = ("kdeclare.providers.connect.definition", "kdeclare.providers.schema_registry.definition")
+CONNECT_DEFINITION = "kdeclare.providers.connect.definition"
+DEFINITIONS = (
+    CONNECT_DEFINITION,
+    "kdeclare.providers.schema_registry.definition",
+    *(f"{group.package}.definition" for group in KIND_GROUPS),
+)
 
 RUN_COMMANDS = f"""
 import sys
@@ -56,13 +62,13 @@ def run_commands(folder: Path, environment: str) -> str:
     return ran.stderr.splitlines()[-1]
 
 
-def test_commands_for_topics_import_only_the_kafka_provider(tmp_path: Path) -> None:
+def test_commands_for_topics_import_only_what_topics_need(tmp_path: Path) -> None:
     assert run_commands(tmp_path, "bootstrapServers: 'lab:9092'") == "[]"
 
 
 def test_configured_systems_are_imported_because_their_objects_can_refer_to_topics(tmp_path: Path) -> None:
     settings = "bootstrapServers: 'lab:9092', connect: {eu: {urls: ['http://127.0.0.1:1']}}"
-    assert run_commands(tmp_path, settings) == f"{list(DEFINITIONS[:1])}"
+    assert run_commands(tmp_path, settings) == f"{[CONNECT_DEFINITION]}"
 
 
 def test_definitions_are_as_outlined() -> None:

@@ -75,3 +75,12 @@ class CleanupOptions:
 
 KEEP_THROTTLES = PlanOptions(CleanupOptions(keep_throttles=True))
 """Plan options for a recovery that keeps throttles, because the calling command handles the throttles."""
+
+
+ACL_LOCKOUT = "acl-lockout"
+"""The name of verdicts about changes that take away kdeclare's own rights on ACLs (`allow_acl_lockout`)."""
+
+LOCKOUT_HINT = (
+    "Keep bindings that allow kdeclare ALTER and DESCRIBE on the cluster, apply as a different principal, or "
+    "pass --allow-acl-lockout (the override is recorded)."
+)

@@ -24,7 +24,6 @@ from kdeclare.core.provider.provider import (
     Provider,
 )
 from kdeclare.core.provider.registry import get_operation_type
-from kdeclare.providers.kafka.acl.lockout_verdict import ACL_LOCKOUT, LOCKOUT_HINT
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.collector import (
     CLUSTER,
@@ -44,6 +43,7 @@ from kdeclare.providers.kafka.kind_groups import ACLS, CONSUMER_GROUPS, KIND_GRO
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, get_topic_name
+from kdeclare.providers.kafka.plan_options import ACL_LOCKOUT, LOCKOUT_HINT
 from kdeclare.providers.kafka.planning import KafkaPlanning
 from kdeclare.providers.kafka.port import TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.reassignment.pace import REASSIGNMENTS
@@ -154,7 +154,7 @@ def _is_unchanged(op: Operation, element: str, live_view: View) -> bool:
 
 
 def _examine(request: ExaminationRequest) -> ExaminationResult:
-    from kdeclare.providers.kafka.doctor import examine_cluster
+    from kdeclare.providers.kafka.doctor.examine import examine_cluster
 
     return examine_cluster(request)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.providers.kafka.acl.binding import PREFIXED
-from kdeclare.providers.kafka.acl.expansion import parse_acl
+from kdeclare.providers.kafka.acl.manifests.expansion import parse_acl
 from kdeclare.providers.kafka.acl.spec import AclBody, AclSpec, bind_acl, dump_acl
 
 

@@ -18,8 +18,8 @@ from kdeclare.core.plans.state import State
 from kdeclare.core.provider.provider import Check, CheckStatus
 from kdeclare.engine.state.local_store import open_store
 from kdeclare.providers.kafka import doctor
-from kdeclare.providers.kafka.doctor import check_features
-from kdeclare.providers.kafka.doctor_rights import check_rights
+from kdeclare.providers.kafka.doctor.examine import check_features
+from kdeclare.providers.kafka.doctor.rights import check_rights
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.providers.kafka.port import (

@@ -20,7 +20,7 @@ from kdeclare.providers.kafka.acl.binding import (
     list_operations,
     parse_binding,
 )
-from kdeclare.providers.kafka.acl.expansion import parse_acl
+from kdeclare.providers.kafka.acl.manifests.expansion import parse_acl
 from kdeclare.providers.kafka.acl.spec import AclSpec
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import ClusterInfo

@@ -31,15 +31,15 @@ from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding, sort_bindings
 from kdeclare.providers.kafka.acl.collector import AclSelection, AclState, read_acls, require_visible
 from kdeclare.providers.kafka.acl.diff import assess_bindings, build_absent_record, diff_acl, parse_field
-from kdeclare.providers.kafka.acl.expansion import parse_acl
 from kdeclare.providers.kafka.acl.fleet import (
     find_acl_key,
     list_acl_elements,
     list_acl_facts,
     list_removed_principals,
 )
-from kdeclare.providers.kafka.acl.manifest_edits import find_acl_edits, is_acl_as_changed, render_acl_spec
-from kdeclare.providers.kafka.acl.manifests import export_acls, locate_binding
+from kdeclare.providers.kafka.acl.manifests.edits import find_acl_edits, is_acl_as_changed, render_acl_spec
+from kdeclare.providers.kafka.acl.manifests.expansion import parse_acl
+from kdeclare.providers.kafka.acl.manifests.export import export_acls, locate_binding
 from kdeclare.providers.kafka.acl.operations import CREATE, build_acl_operations, list_bindings
 from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings, get_owned_roles, merge_bindings
 from kdeclare.providers.kafka.acl.spec import AclBody, AclSpec, bind_acl, dump_acl
@@ -205,11 +205,11 @@ class AclKind:
         return list_acl_facts(narrow(body, AclBody))
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
-        """See `providers.kafka.acl.manifest_edits`."""
+        """See `providers.kafka.acl.manifests.edits`."""
         return find_acl_edits(change, declared)
 
     def render_spec_lines(self, change: Change) -> Sequence[str]:
-        """See `providers.kafka.acl.manifest_edits`."""
+        """See `providers.kafka.acl.manifests.edits`."""
         return render_acl_spec(change)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
@@ -217,7 +217,7 @@ class AclKind:
         return text == value
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
-        """See `providers.kafka.acl.manifest_edits`."""
+        """See `providers.kafka.acl.manifests.edits`."""
         return is_acl_as_changed(narrow_optional(before, AclBody), narrow(after, AclBody), change)
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:

@@ -26,9 +26,9 @@ from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_on_resource, is_concerned
 from kdeclare.providers.kafka.acl.binding import ANY_HOST, ANY_PRINCIPAL, CLUSTER, CLUSTER_NAME, Binding
-from kdeclare.providers.kafka.acl.lockout_verdict import ACL_LOCKOUT
 from kdeclare.providers.kafka.acl.operations import is_acl_creation, is_acl_operation, list_bindings
 from kdeclare.providers.kafka.acl.own_access import ALLOW_EVERYONE, Authorizer, OwnAccess
+from kdeclare.providers.kafka.plan_options import ACL_LOCKOUT
 
 NEEDED = ("ALTER", "DESCRIBE")
 """The cluster operations that kdeclare must be allowed to perform to change and to read ACLs."""

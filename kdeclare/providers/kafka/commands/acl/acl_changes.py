@@ -15,7 +15,7 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.planfile import load_plan
 from kdeclare.providers.kafka.acl.binding import Binding, sort_bindings
 from kdeclare.providers.kafka.acl.collector import read_acls, require_visible
-from kdeclare.providers.kafka.acl.manifests import make_manifest_name
+from kdeclare.providers.kafka.acl.manifests.export import make_manifest_name
 from kdeclare.providers.kafka.acl.names import check_all_rights, check_cluster_rights
 from kdeclare.providers.kafka.acl.operations import CREATE, DELETE, KIND, list_bindings
 from kdeclare.providers.kafka.acl.own_access import read_own_access

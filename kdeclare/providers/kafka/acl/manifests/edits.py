@@ -32,8 +32,8 @@ from kdeclare.providers.kafka.acl.binding import (
     sort_bindings,
 )
 from kdeclare.providers.kafka.acl.diff import parse_field
-from kdeclare.providers.kafka.acl.expansion import Right, parse_acl
-from kdeclare.providers.kafka.acl.manifests import format_pattern, render_rights
+from kdeclare.providers.kafka.acl.manifests.expansion import Right, parse_acl
+from kdeclare.providers.kafka.acl.manifests.export import format_pattern, render_rights
 from kdeclare.providers.kafka.acl.spec import AclBody, AclSpec, BindingSpec
 
 BINDINGS = "bindings"

@@ -16,8 +16,8 @@ from kdeclare.core.provider.provider import (
     build_error_check,
 )
 from kdeclare.providers.kafka.connection import KafkaSettings, find_servers, read_client_properties
-from kdeclare.providers.kafka.doctor_declared import check_declared, has_topics_or_broker_configs
-from kdeclare.providers.kafka.doctor_rights import MissingRights, check_kinds, check_rights
+from kdeclare.providers.kafka.doctor.declared import check_declared, has_topics_or_broker_configs
+from kdeclare.providers.kafka.doctor.rights import MissingRights, check_kinds, check_rights
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.providers.kafka.port import Examinable, Examination
 

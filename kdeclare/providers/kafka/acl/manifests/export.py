@@ -30,7 +30,7 @@ from kdeclare.providers.kafka.acl.binding import (
 )
 from kdeclare.providers.kafka.acl.collector import AclState, Visibility
 from kdeclare.providers.kafka.acl.diff import BINDINGS_FIELD_PREFIX
-from kdeclare.providers.kafka.acl.expansion import Right, list_streams_rights
+from kdeclare.providers.kafka.acl.manifests.expansion import Right, list_streams_rights
 from kdeclare.providers.kafka.acl.names import check_host, check_name, check_principal
 
 _PLAIN_NAME = re.compile(r"User:[A-Za-z0-9._-]{1,80}")

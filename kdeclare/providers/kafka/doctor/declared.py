@@ -14,7 +14,7 @@ from kdeclare.core.resources.changes import FieldOp
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.units import format_count
 from kdeclare.providers.kafka.acl.binding import CLUSTER, CLUSTER_NAME, TOPIC
-from kdeclare.providers.kafka.doctor_rights import (
+from kdeclare.providers.kafka.doctor.rights import (
     AccessRight,
     MissingRights,
     build_unknown_check,

@@ -18,8 +18,8 @@ from kdeclare.providers.kafka.acl.binding import (
     Binding,
 )
 from kdeclare.providers.kafka.acl.binding import GROUP as GROUP_RESOURCE
-from kdeclare.providers.kafka.acl.expansion import Right
-from kdeclare.providers.kafka.acl.manifests import make_manifest_name, render_rights
+from kdeclare.providers.kafka.acl.manifests.expansion import Right
+from kdeclare.providers.kafka.acl.manifests.export import make_manifest_name, render_rights
 from kdeclare.providers.kafka.consumer_group.group import KIND as GROUP
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import NOT_PERMITTED

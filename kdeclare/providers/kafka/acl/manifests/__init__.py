@@ -1,0 +1,1 @@
+"""Conversion between ACL bindings and `Acl` manifests."""

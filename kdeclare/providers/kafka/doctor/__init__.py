@@ -1,0 +1,1 @@
+"""Checks of a Kafka cluster for `kdeclare doctor`."""
