@@ -1,7 +1,7 @@
 """The outcome of a plan, run or validation. All output formats and the exit code are based on it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kdeclare.core.diagnostics import Diagnostic, Severity
@@ -88,7 +88,8 @@ def run_outcome(run: ApplyResult) -> Outcome:
     diagnostics = (*run.plan.diagnostics, *run.diagnostics)
     errors = sum(d.is_error for d in diagnostics)
     left_alone_count = count_left_alone(diagnostics) if run.plan.undoes else 0
-    problem_counts = [] if _has_only_system_denials(run) else _list_problem_counts(run)
+    unsuccessful = tuple(_list_unsuccessful(run))
+    problem_counts = [] if _has_only_system_denials(run, unsuccessful) else _list_problem_counts(unsuccessful)
     if left_alone_count:
         problem_counts.append(f"{left_alone_count:,} not restored")
     is_partial = bool(problem_counts) or (errors > 0 and done_count > 0)
@@ -101,7 +102,7 @@ def run_outcome(run: ApplyResult) -> Outcome:
         if is_partial:
             return Outcome("partial", headline, ExitCode.PARTIAL)
         return Outcome("error", headline, ExitCode.ERROR)
-    denials = _format_denials(run)
+    denials = _format_denials(run, unsuccessful)
     if denials:
         if not done_count:
             return Outcome("denied", f"Nothing was {verb.lower()} {target}: {denials}.", ExitCode.DENIED)
@@ -235,8 +236,12 @@ def _explain_adoption(plan: Plan) -> str:
     return f"Nothing to do on {target}."
 
 
-def _list_problem_counts(run: ApplyResult) -> list[str]:
-    """Format the number of unsuccessful operations by status. Operations without a result did not start."""
+_Unsuccessful = Sequence[tuple[Operation, Status]]
+"""Operations that did not succeed. Operations without a result did not start."""
+
+
+def _list_problem_counts(unsuccessful: _Unsuccessful) -> list[str]:
+    """Format the number of unsuccessful operations by status."""
     labels = {
         Status.FAILED: "failed",
         Status.DENIED: "denied",
@@ -246,7 +251,7 @@ def _list_problem_counts(run: ApplyResult) -> list[str]:
         Status.STARTED: "still in progress",
         Status.INTERRUPTED: "not started",
     }
-    counts = Counter(status for _, status in _list_unsuccessful(run))
+    counts = Counter(status for _, status in unsuccessful)
     return [f"{counts[status]:,} {word}" for status, word in labels.items() if counts[status]]
 
 
@@ -258,9 +263,9 @@ def _list_unsuccessful(run: ApplyResult) -> Iterator[tuple[Operation, Status]]:
             yield operation, status
 
 
-def _has_only_system_denials(run: ApplyResult) -> bool:
+def _has_only_system_denials(run: ApplyResult, unsuccessful: _Unsuccessful) -> bool:
     """Whether all unsuccessful operations failed or were skipped because of a broker policy."""
-    return all(_is_denied_by_system(run, op.id) for op, _ in _list_unsuccessful(run))
+    return all(_is_denied_by_system(run, op.id) for op, _ in unsuccessful)
 
 
 def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
@@ -275,10 +280,10 @@ def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
     return False
 
 
-def _format_denials(run: ApplyResult) -> str:
+def _format_denials(run: ApplyResult, unsuccessful: _Unsuccessful) -> str:
     """Format the number of denied resources, of denied topics, and of skipped operations."""
-    counts = Counter(status for _, status in _list_unsuccessful(run))
-    denied_resources = {op.resource for op, status in _list_unsuccessful(run) if status is Status.DENIED}
+    counts = Counter(status for _, status in unsuccessful)
+    denied_resources = {op.resource for op, status in unsuccessful if status is Status.DENIED}
     denied_subjects, denied_count = _format_denied_subjects(run.plan), len(denied_resources)
     if run.plan.has_denials:
         plan_denied_count = run.plan.summary.blocked + len(set(find_guard_denials(run.plan)))
@@ -307,8 +312,10 @@ def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
 
 def find_guard_denials(plan: Plan) -> list[str]:
     """Return the resource of each denial by a guard. Resources whose changes were all denied are omitted."""
+    denied_resources = [d.resource for d in plan.diagnostics if d.severity is Severity.DENIED]
+    if not denied_resources:
+        return []
     changing_resources = {str(change.id) for change in plan.changes} - _find_blocked(plan)
-    denied_resources = (d.resource for d in plan.diagnostics if d.severity is Severity.DENIED)
     return [resource for resource in denied_resources if resource in changing_resources]
 
 

@@ -361,8 +361,8 @@ def batch_operations(
         batch: dict[str, Operation] = {}
         postponed: list[Operation] = []
         for op in remaining:
-            if len(batch) < size and operation_type.get_batch_key(op) not in batch:
-                batch[operation_type.get_batch_key(op)] = op
+            if len(batch) < size and (key := operation_type.get_batch_key(op)) not in batch:
+                batch[key] = op
             else:
                 postponed.append(op)
         yield list(batch.values())

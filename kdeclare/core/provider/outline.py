@@ -22,7 +22,8 @@ class Outline(Protocol):
 
     def defines_type_of(self, values: Iterable[object]) -> bool:
         """Whether the class of one of the values belongs to the package."""
-        return any(f"{type(value).__module__}.".startswith(f"{self.package}.") for value in values)
+        modules = {type(value).__module__ for value in values}  # there can be thousands of values
+        return any(f"{module}.".startswith(f"{self.package}.") for module in modules)
 
     def has_operation(self, operations: Iterable[Operation]) -> bool:
         """Whether one of the operations has one of the operation types."""

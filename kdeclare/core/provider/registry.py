@@ -18,7 +18,6 @@ from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.provider.deferred_provider import (
     AnyProvider,
     KindSource,
-    list_kind_names,
     list_kind_sources,
     list_own_kind_names,
     list_own_operation_type_names,
@@ -110,6 +109,7 @@ class _ProviderMapping(Mapping[str, _Value]):
         self._list_values = list_values
         self._providers: Sequence[AnyProvider] = ()
         self._sources: Mapping[str, KindSource] = {}
+        self._owners: Mapping[str, AnyProvider] = {}
         self._values: dict[str, _Value] = {}
 
     def __getitem__(self, name: str) -> _Value:
@@ -128,11 +128,17 @@ class _ProviderMapping(Mapping[str, _Value]):
     def _find_sources(self) -> Mapping[str, KindSource]:
         providers = load_providers()
         if self._providers is not providers:
-            sources = (source for provider in providers for source in list_kind_sources(provider))
-            self._sources = {name: source for source in sources for name in self._list_names(source)}
+            sources = [(p, source) for p in providers for source in list_kind_sources(p)]
+            self._sources = {name: source for _, source in sources for name in self._list_names(source)}
+            self._owners = {name: p for p, source in sources for name in self._list_names(source)}
             self._values = {}
             self._providers = providers
         return self._sources
+
+    def find_owner(self, name: str) -> AnyProvider | None:
+        """Return the provider that defines the value; None if there is no such value. Imports nothing."""
+        self._find_sources()
+        return self._owners.get(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._find_sources())
@@ -174,7 +180,8 @@ class _Codecs(Mapping[str, LiveCodec]):
         return len(self._load())
 
 
-KINDS: Mapping[str, Kind] = _ProviderMapping[Kind](list_own_kind_names, lambda source: source.kinds)
+_KINDS = _ProviderMapping[Kind](list_own_kind_names, lambda source: source.kinds)
+KINDS: Mapping[str, Kind] = _KINDS
 OPERATION_TYPES: Mapping[str, OperationType] = _OperationTypes(
     list_own_operation_type_names, lambda source: source.operation_types
 )
@@ -193,17 +200,13 @@ def get_operation_type(op: Operation) -> OperationType:
 
 def find_provider(kind: str) -> Provider | None:
     """Return the provider of a kind; None if no installed provider defines it."""
-    owner = _find_owner(kind)
+    owner = _KINDS.find_owner(kind)
     return resolve_provider(owner) if owner is not None else None
-
-
-def _find_owner(kind: str) -> AnyProvider | None:
-    return next((provider for provider in load_providers() if kind in list_kind_names(provider)), None)
 
 
 def find_api_version(kind: str) -> str:
     """Return the ``apiVersion`` of a kind's manifests; ``kdeclare/v1`` if no provider defines the kind."""
-    provider = _find_owner(kind)
+    provider = _KINDS.find_owner(kind)
     return provider.api_version if provider is not None else API_VERSION
 
 

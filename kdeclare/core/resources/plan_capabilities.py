@@ -14,7 +14,7 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.footprint import Footprint
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.provider.registry import KINDS, get_operation_type
+from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
@@ -325,6 +325,8 @@ def find_replacements(operations: Sequence[Operation]) -> dict[str, Operation]:
 
     The keys are the ids of the operations that create the objects again.
     """
+    if not any(OPERATION_TYPES[verb].deletes for verb in {op.verb for op in operations}):
+        return {}  # the usual case
     typed_operations = [(op, get_operation_type(op)) for op in operations]
     deletions = {
         op.id: (op, resource)

@@ -64,8 +64,10 @@ def find_stale_live(operations: Sequence[Operation], observation: Observation) -
     observation: see `observe_operations`.
     """
     current_views = {op.id: get_operation_type(op).compute_view(op, observation.live) for op in operations}
-    # Only for unmet expectations, check whether an earlier operation will fulfill them.
     unmet_claims = {op.id: _find_unmet_claims(op, current_views[op.id]) for op in operations}
+    if not any(unmet_claims.values()) and not observation.pending:
+        return []
+    # Only for unmet expectations, check whether an earlier operation will fulfill them.
     claims_made_before = operation_graph.find_claims_made_before(
         operations,
         {op.id: get_operation_type(op).list_produced_claims(op) for op in operations},

@@ -9,6 +9,7 @@ from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import OperationResult
 from kdeclare.core.plans.state import PendingCleanup, State
 from kdeclare.core.provider.registry import KINDS, get_operation_type
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
 from kdeclare.core.resources.plan_capabilities import (
     record_identity,
@@ -19,13 +20,13 @@ def compute_owned(
     plan: Plan, results: Mapping[str, OperationResult], resources: Mapping[str, OwnedRecord]
 ) -> dict[str, OwnedRecord]:
     """Return the ownership records after a run with these results."""
-    by_resource: dict[str, list[Operation]] = {}
+    by_resource: dict[ResourceId, list[Operation]] = {}
     for op in plan.operations:
-        by_resource.setdefault(str(op.resource), []).append(op)
+        by_resource.setdefault(op.resource, []).append(op)
     owned = dict(resources)
     for item in plan.ownership:
         key = str(item.id)
-        operations = by_resource.get(key, [])
+        operations = by_resource.get(item.id, [])
         effective = tuple(op for op in operations if _has_effect(results.get(op.id)))
         if not effective and (operations or resources.get(key) != item.before):
             continue  # no operation had an effect, or the resource was skipped as stale: keep the record

@@ -164,13 +164,13 @@ def _build_change_document(change: Change) -> dict[str, JsonValue]:
 def _build_field_document(item: FieldChange, reason: Reason) -> dict[str, JsonValue]:
     return {
         "path": item.path,
-        "op": item.op.value,
+        "op": str(item.op),  # faster than ``value``, and a plan has thousands of fields
         "before": item.before,
         "after": item.after,
         "value": item.value,
-        "risk": item.risk.value,
+        "risk": str(item.risk),
         "cause": item.cause,
-        "reason": (item.reason or reason).value,
+        "reason": str(item.reason or reason),
     }
 
 

@@ -91,6 +91,8 @@ def sort_by_risk(changes: Iterable[Change]) -> list[Change]:
 
 def list_risk_causes(change: Change) -> list[RiskCause]:
     """Return the risks of a change with the affected fields, the highest risk first. Omit the risk "safe"."""
+    if change.risks == (Risk.SAFE,):
+        return []
     paths_by_cause: dict[tuple[Risk, str], list[str]] = defaultdict(list)
     if change.risk not in {field.risk for field in change.fields}:
         paths_by_cause[change.risk, _get_resource_cause(change)] = []

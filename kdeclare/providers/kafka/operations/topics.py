@@ -128,12 +128,9 @@ class CreateTopic(TopicOperationType):
 
     def select(self, op: Operation) -> Selections:
         """Select the topic and its overrides."""
-        resource = ConfigResource(ConfigScope.TOPIC, get_topic_name(op))
-        return (
-            KafkaSelection(
-                frozenset({get_topic_name(op)}), {resource: ConfigQuery(resource, overrides=True)}
-            ),
-        )
+        topic = get_topic_name(op)
+        resource = ConfigResource(ConfigScope.TOPIC, topic)
+        return (KafkaSelection(frozenset({topic}), {resource: ConfigQuery(resource, overrides=True)}),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
         """Return whether the topic exists, its overrides and, if requested, its partition count."""
@@ -196,7 +193,8 @@ class CreateTopic(TopicOperationType):
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """Return claims for the topic, its partition count and all of its configs."""
-        return {element: f"{element}/{get_topic_name(op)}" for element in self.ABSENT}
+        topic = get_topic_name(op)
+        return {element: f"{element}/{topic}" for element in self.ABSENT}
 
     def execute(
         self,
