@@ -30,7 +30,7 @@ from kdeclare.engine.planning.planfile import parse_plan, render_plan_file
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 
 COUNTS = (2_500, 5_000, 10_000, 20_000)

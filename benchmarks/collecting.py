@@ -23,7 +23,7 @@ from kdeclare.core.parts import Connections
 from kdeclare.fleet.tables.row_builder import batch_rows, read_live_rows
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.sandbox import GroupSettings, is_free, reset_group, start_group
 
 HEAP = "-Xms512m -Xmx1024m"

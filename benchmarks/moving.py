@@ -20,8 +20,8 @@ import pytest
 
 from kdeclare.core.plans.plan import Plan
 from kdeclare.engine.planning.request import PlanScope
-from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.testing.controller import Controller
 from kdeclare.providers.kafka.testing.request_handler import RequestHandler

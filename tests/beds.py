@@ -9,8 +9,8 @@ from kdeclare.core.live.faults import CreatedObject, Fault, Outcome, Result
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, Topic
-from kdeclare.providers.kafka.port import (
-    Cluster,
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import (
     ConfigAlteration,
     ConfigOp,
     ConfigQuery,

@@ -15,7 +15,8 @@ from kdeclare.providers.connect.client.connectors_port import (
 )
 from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 from kdeclare.providers.connect.testing import MemoryConnectCluster
-from kdeclare.providers.kafka.port import Cluster, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import NewTopic
 
 SOURCE, SINK = "FileStreamSource", "FileStreamSink"
 

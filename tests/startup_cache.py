@@ -129,7 +129,7 @@ def _run_sandbox(folder: Path) -> None:
     import pytest
 
     from kdeclare import sandbox
-    from kdeclare.providers.kafka.port import NewTopic
+    from kdeclare.providers.kafka.request_values import NewTopic
     from kdeclare.sandbox import SandboxSettings, launch
     from kdeclare.sandbox.security import ADMIN
     from kdeclare.sandbox.workers import worker_startup

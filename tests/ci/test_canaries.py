@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp
 from tests.canaries import Canary, make_canary, search_files, search_git_objects
 from tests.ci.memory_kdeclare import load_cluster, save_cluster
 from tests.ci.pull_request import apply_merge, open_pull_request, plan_pull_request

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kdeclare.core.resources.changes import FieldOp
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewPartitions
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, NewPartitions
 from kdeclare.report.plan.plan_markdown import MAX_COMMENT_LENGTH
 from tests.beds import topic_resource
 from tests.ci.gh_stub import BOT

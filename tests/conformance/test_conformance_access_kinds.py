@@ -11,12 +11,7 @@ import pytest
 from kdeclare.providers.kafka.client_quota.entity import DEFAULT_USER, EntityType, QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource
-from kdeclare.providers.kafka.port import (
-    ConfigAlteration,
-    ConfigOp,
-    ConfigQuery,
-    ScramAlteration,
-)
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery, ScramAlteration
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from tests.beds import DELETE, SET
 from tests.conformance.kinds_bed import PASSWORD, KindsBed, get_only, pick

@@ -4,7 +4,7 @@ import pytest
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.live import ConfigSource
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import (
     APPEND,

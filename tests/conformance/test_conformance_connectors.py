@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from kdeclare.providers.connect.client.connectors_port import ConnectCluster, LiveConnector, TargetState
-from kdeclare.providers.kafka.port import Cluster, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.commands import Ran, run_here
 from tests.jsontypes import Json
 

@@ -4,7 +4,7 @@ import pytest
 
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster, PartitionState
 from tests.beds import AnyBed, MemoryBed, all_created, get_error, get_message, topic_resource
 from tests.cases import case

@@ -6,7 +6,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, ConfigType
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery
 from tests.beds import (
     APPEND,
     CLUSTER_WIDE,

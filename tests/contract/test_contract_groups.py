@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.consumer_group.group import (
 )
 from kdeclare.providers.kafka.consumer_group.port import Groups, OffsetChanges
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import EARLIEST, LATEST
+from kdeclare.providers.kafka.request_values import EARLIEST, LATEST
 from tests.beds import AnyBed, KafkaBed, MemoryBed, get_error
 from tests.kafka.group_consumers import join_group
 

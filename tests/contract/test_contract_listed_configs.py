@@ -9,7 +9,7 @@ from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery
 from tests.beds import AnyBed, get_error
 
 GROUP, METRICS = ConfigScope.GROUP, ConfigScope.CLIENT_METRICS

@@ -2,7 +2,7 @@
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import RecordBatch
+from kdeclare.providers.kafka.request_values import RecordBatch
 from tests.beds import AnyBed
 
 MIB = 1024 * 1024

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from kdeclare.core.live.faults import Fault, Result
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanism
 from tests.beds import AnyBed, get_error
 

@@ -6,7 +6,7 @@ import pytest
 
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.testing.definitions import TOPIC_KEYS
 from tests.beds import (

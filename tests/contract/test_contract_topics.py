@@ -5,7 +5,7 @@ import pytest
 from kdeclare.core.live.faults import CreatedObject
 from kdeclare.providers.kafka.collector import TopicExistence, check_existence
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from tests.beds import AnyBed, all_created, get_error, get_message, topic_resource
 
 

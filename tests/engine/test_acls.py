@@ -23,7 +23,7 @@ from kdeclare.providers.kafka.acl.kind import AclKind
 from kdeclare.providers.kafka.acl.operations import AclArgs
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.world import World, desired, topic

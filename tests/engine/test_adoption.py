@@ -21,7 +21,7 @@ from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan.plan_markdown import plan_markdown

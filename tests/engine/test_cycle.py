@@ -7,7 +7,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.run import Status
 from kdeclare.core.resources.changes import Action, FieldOp, Reason, Risk
 from kdeclare.engine.planning.request import PlanScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, topic
 

@@ -12,7 +12,7 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.plan_document import build_plan_document
 from kdeclare.engine.planning.planfile import parse_plan, render_plan_file
 from kdeclare.engine.planning.request import DeletionLimit, PlanScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan.plan_text import plan_text
 from tests.engine.world import World, topic

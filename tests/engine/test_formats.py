@@ -14,7 +14,7 @@ from kdeclare.engine.planning.planfile import parse_plan_file
 from kdeclare.engine.state.document import decode_state, encode_state
 from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.engine.state.memory_store import MemoryStore
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, topic
 

@@ -11,7 +11,7 @@ from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.changes import Action, Reason
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.world import World, desired, topic
 

@@ -15,7 +15,7 @@ from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, GroupMember, GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact import impact_reader
-from kdeclare.providers.kafka.port import ActiveProducer
+from kdeclare.providers.kafka.request_values import ActiveProducer
 from tests.engine.world import World, topic
 from tests.impact_texts import hide_times
 

@@ -12,8 +12,8 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
-from kdeclare.providers.kafka.port import LogDir
 from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.request_values import LogDir
 from tests.engine.impacts import find_figures, list_texts, observe
 from tests.engine.moving import (
     FOLLOWER_RATE,

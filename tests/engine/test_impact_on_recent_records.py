@@ -13,7 +13,7 @@ from kdeclare.providers.kafka.acl.binding import ALLOW, LITERAL, TOPIC, Binding
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact import impact_reader, record_sample
-from kdeclare.providers.kafka.port import RecordBatch
+from kdeclare.providers.kafka.request_values import RecordBatch
 from tests.engine.world import World, topic
 
 MIB = 1024 * 1024

@@ -27,7 +27,7 @@ from kdeclare.providers.kafka.consumer_group.group import (
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact import impact_reader
 from kdeclare.providers.kafka.impact.group_members import GROUP_OFFSETS_TOPIC
-from kdeclare.providers.kafka.port import ActiveProducer, NewTopic
+from kdeclare.providers.kafka.request_values import ActiveProducer, NewTopic
 from kdeclare.providers.kafka.testing.groups import MemoryGroups
 from tests.engine.test_policies import make_policy
 from tests.engine.world import World, desired, topic

@@ -17,8 +17,8 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState, Move
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.reassignment.move_checks import add_await_steps
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.engine.moving import (

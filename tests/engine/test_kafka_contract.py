@@ -11,8 +11,8 @@ from kdeclare.core.provider.installed_providers import resolve_completely
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action
 from kdeclare.providers.kafka.acl.binding import parse_binding
-from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.provider import PROVIDER
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.testing.provider_contract import Declared, ProviderContract
 from kdeclare.testing.provider_contract.bench import Bench

@@ -22,9 +22,9 @@ from kdeclare.manifests.load_manifests import LoadedManifests, load_project_mani
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import Broker, Topic
-from kdeclare.providers.kafka.port import NewPartitions
 from kdeclare.providers.kafka.reassignment.placement import place_replicas
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest
+from kdeclare.providers.kafka.request_values import NewPartitions
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.beds import CLUSTER_WIDE, broker_resource, topic_resource

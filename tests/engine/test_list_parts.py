@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.config.config_record import Applied, AppliedValue
 from kdeclare.providers.kafka.config.config_value import ConfigValue, ListPatch, Value
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.engine.world import World, topic
 
 POLICY = "cleanup.policy"

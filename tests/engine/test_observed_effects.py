@@ -13,7 +13,7 @@ from kdeclare.engine.executor.effects import MAX_EFFECTS, observe_run_effects, r
 from kdeclare.engine.planning.request import DeletionLimit, PlanScope
 from kdeclare.providers.kafka.effects import kafka_effects
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.engine.moving import MovingWorld, assigned_topic, reassignment
 from tests.engine.world import World, topic
 

@@ -16,7 +16,7 @@ from kdeclare.engine.planning.request import PlanScope
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.evaluation import ProjectPolicyGate
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from kdeclare.report.outcome import run_outcome
 from tests.connections import connections_to
 from tests.engine.test_policies import (

@@ -9,7 +9,7 @@ from kdeclare.engine.executor import propagation
 from kdeclare.engine.executor.propagation import await_visibility
 from kdeclare.engine.executor.recovery import recover_runs
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from tests.connections import connections_to
 from tests.engine.moving import (

@@ -12,7 +12,7 @@ from kdeclare.engine.planning.planfile import compute_plan_id, parse_plan, rende
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, desired, topic
 from tests.jsontypes import dump_args

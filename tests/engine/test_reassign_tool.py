@@ -27,8 +27,8 @@ from kdeclare.providers.kafka.commands.reassign.actions import (
 from kdeclare.providers.kafka.commands.reassign.assignments_file import PartitionAssignment, parse_assignments
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
-from kdeclare.providers.kafka.port import LogDir
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.request_values import LogDir
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.beds import SET, MemoryBed, broker_resource, topic_resource

@@ -11,7 +11,7 @@ from kdeclare.engine.planning.planfile import parse_plan, render_plan_file
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.engine.world import World, topic

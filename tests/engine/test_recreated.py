@@ -13,7 +13,7 @@ from kdeclare.core.resources.changes import Action, Reason
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import narrow
 from kdeclare.engine.planning.request import PlanScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan.plan_text import plan_text

@@ -6,7 +6,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.run import ApplyResult, Status
 from kdeclare.engine.planning.request import PlanScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.engine.world import World, topic
 

@@ -22,7 +22,7 @@ from kdeclare.policy.interface import Action as PolicyAction
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan.plan_text import plan_text

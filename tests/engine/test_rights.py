@@ -5,7 +5,7 @@ import pytest
 from kdeclare.core.live.faults import Fault
 from kdeclare.engine.executor.propagation import await_visibility
 from kdeclare.engine.planning.request import PlanScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.connections import connections_to
 from tests.engine.world import World, topic
 

@@ -3,7 +3,7 @@
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.run import Status
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, desired, topic
 

@@ -14,7 +14,7 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.planning.plan_integrity import find_inconsistencies
 from kdeclare.engine.planning.request import PlanScope
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism, choose_iterations
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan.plan_text import plan_text

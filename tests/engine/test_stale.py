@@ -19,7 +19,7 @@ from kdeclare.engine.planning.planfile import compute_plan_id, parse_plan, rende
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.report.outcome import plan_outcome, run_outcome

@@ -11,7 +11,7 @@ from kdeclare.core.plans.run import ApplyResult, OperationResult, Status
 from kdeclare.core.provider.plan_options import choose_options
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.run.run_text import render_run_text

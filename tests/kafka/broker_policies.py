@@ -11,7 +11,7 @@ import pytest
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.sandbox import SandboxSettings, SandboxStatus, broker_properties, jars, launch
 from kdeclare.sandbox.settings import HOST
 from tests.beds import KafkaBed

@@ -15,7 +15,7 @@ import pytest
 from kdeclare.providers.kafka.client import KafkaCluster
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import EARLIEST, LATEST
+from kdeclare.providers.kafka.request_values import EARLIEST, LATEST
 from kdeclare.sandbox import SandboxSettings, broker_properties
 from tests.kafka.test_bad_input import Project
 

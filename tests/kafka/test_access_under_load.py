@@ -14,7 +14,7 @@ import pytest
 from kdeclare.cli.main import main
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.client import KafkaCluster
-from kdeclare.providers.kafka.port import NewTopic, ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import NewTopic, ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.sandbox.security import ADMIN, get_password
 from tests.kafka.access_load import Credential, Load, LoadConsumer, LoadProducer

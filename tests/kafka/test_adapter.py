@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
 from tests.beds import all_created
 
 if TYPE_CHECKING:

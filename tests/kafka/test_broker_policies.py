@@ -9,7 +9,7 @@ import pytest
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import CreatedObject, Fault, FaultKind, Outcome
 from kdeclare.core.plans.plan import UNEXPLAINED_DENIAL
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp
 from tests.beds import CLUSTER_WIDE, SET, KafkaBed, get_message, topic_resource
 from tests.kafka.broker_policies import (
     CRASH,

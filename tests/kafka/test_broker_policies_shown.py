@@ -7,7 +7,7 @@ import pytest
 from kdeclare.core.live.faults import CreatedObject
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.beds import (
     APPEND,
     CLUSTER_WIDE,

@@ -19,7 +19,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.client import KafkaCluster
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.sandbox import SandboxStatus
 from kdeclare.sandbox.layout import resolve_layout

@@ -17,7 +17,7 @@ from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, ScramAlteration
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery, ScramAlteration
 from kdeclare.providers.kafka.scram_user.credential import Credentials
 from kdeclare.sandbox import SandboxStatus
 from kdeclare.testing.provider_contract import ProviderContract

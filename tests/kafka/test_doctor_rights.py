@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.client import KafkaCluster
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.sandbox import SandboxStatus
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER

@@ -20,7 +20,8 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.provider.provider_queries import find_health_checks
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery, NewTopic
 from tests.beds import topic_resource
 from tests.connections import connections_to
 from tests.kafka.test_bad_input import Project, wait_for_exit, wait_for_first_request, wait_until

@@ -13,7 +13,7 @@ import yaml
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import EARLIEST
+from kdeclare.providers.kafka.request_values import EARLIEST
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.commands import run_here
 from tests.conftest import free_port

@@ -10,7 +10,7 @@ from kdeclare import sandbox as kafka_sandbox
 from kdeclare.cli.main import main
 from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.client import KafkaCluster, connect, read_properties
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.sandbox import SandboxSettings, broker_properties, security
 from kdeclare.sandbox.layout import SecurityFiles, resolve_layout
 from kdeclare.sandbox.security import ADMIN

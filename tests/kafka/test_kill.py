@@ -16,7 +16,8 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.port import Cluster, ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import all_created, broker_resource, topic_resource
 from tests.commands import Ran

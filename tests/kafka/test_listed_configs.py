@@ -16,7 +16,7 @@ from kdeclare.fleet.tables.row_builder import build_declared_cluster_row, build_
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.sandbox import SandboxStatus
 from kdeclare.testing.world import declare
 from tests.connections import connections_to

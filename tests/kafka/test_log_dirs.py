@@ -9,7 +9,7 @@ import pytest
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import LogDir, NewTopic
+from kdeclare.providers.kafka.request_values import LogDir, NewTopic
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.beds import all_created
 from tests.conftest import free_port

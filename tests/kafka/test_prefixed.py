@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.sandbox import SandboxSettings, certificates
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER

@@ -11,7 +11,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import Retry, RetryPolicy
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.test_bad_input import Project

@@ -14,7 +14,7 @@ from kdeclare.cli.main import main
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.client import read_properties
-from kdeclare.providers.kafka.port import NewTopic, ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import NewTopic, ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.sandbox import SandboxStatus, broker_properties
 from kdeclare.sandbox.layout import resolve_layout

@@ -14,7 +14,7 @@ from kdeclare import sandbox
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.providers.kafka.client import connect, read_properties
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import EARLIEST, LATEST, NewTopic
+from kdeclare.providers.kafka.request_values import EARLIEST, LATEST, NewTopic
 from kdeclare.sandbox import GroupSettings, SandboxStatus
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER, WORKER

@@ -17,7 +17,7 @@ from kdeclare.cli.main import main
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import KafkaCluster, connect, read_properties
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.report.doctor import build_doctor_schemas
 from kdeclare.sandbox import SandboxSettings, broker_properties, certificates, security
 from kdeclare.sandbox.layout import SecurityFiles, resolve_layout

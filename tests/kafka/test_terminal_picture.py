@@ -16,7 +16,7 @@ from rich.text import Text
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.commands import run_here

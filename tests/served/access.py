@@ -10,7 +10,7 @@ from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client.access.acls import _OPERATION_CODES, _PATTERNS, _PERMISSIONS, _TYPES
 from kdeclare.providers.kafka.client.access.scram import _CODES, _MECHANISMS
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.served.results import get_code, get_message, send_items
 

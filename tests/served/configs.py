@@ -10,7 +10,7 @@ from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client.decoding.configs_decoder import RESOURCE_TYPES
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, Configs
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery, Configs
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.testing.definitions import BROKER_KEYS, TOPIC_KEYS
 from kdeclare.providers.kafka.testing.listed_configs import LISTED_KEYS

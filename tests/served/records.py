@@ -8,7 +8,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import LATEST, RecordBatch
+from kdeclare.providers.kafka.request_values import LATEST, RecordBatch
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.served.results import get_code
 

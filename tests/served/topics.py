@@ -9,7 +9,7 @@ import kafka.protocol.consumer as consumer
 
 from kdeclare.core.live.faults import CreatedObject, Fault, Outcome
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import MAX_TIMESTAMP, ActiveProducers, NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import MAX_TIMESTAMP, ActiveProducers, NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.served.results import ConnectionLost, get_code, get_message, send_items
 

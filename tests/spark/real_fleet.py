@@ -18,7 +18,7 @@ from kdeclare.fleet.tables.rows import CLUSTER
 from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 

@@ -15,7 +15,7 @@ from kdeclare.fleet.tables.rows import LIVE
 from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
 from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.fleet.tables.unfinished_tables import publish_tables
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 

@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.consumer_group.collector import GROUPS
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_CONFIGS
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.scram_user.collector import SCRAM_USERS
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.schema_registry.schema.fleet import SUBJECTS

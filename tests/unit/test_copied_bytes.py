@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.impact.copied_bytes import (
     compute_least_duration,
     compute_traffic,
 )
-from kdeclare.providers.kafka.port import LogDir
+from kdeclare.providers.kafka.request_values import LogDir
 
 GIB = 2**30
 BROKERS = range(1, 6)

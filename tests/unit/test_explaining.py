@@ -15,11 +15,11 @@ from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.acl.operations import AclArgs
 from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs
 from kdeclare.providers.kafka.consumer_group.arguments import AlterOffsetsArgs, DeleteGroupArgs
+from kdeclare.providers.kafka.error_names import QUOTA_HINT
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
     DeleteTopicArgs,
 )
-from kdeclare.providers.kafka.port import QUOTA_HINT, NewPartitions, NewTopic
 from kdeclare.providers.kafka.provider import PROVIDER as KAFKA
 from kdeclare.providers.kafka.reassignment.operations.arguments import (
     ElectArgs,
@@ -28,6 +28,7 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import (
     RelocateArgs,
     ThrottleArgs,
 )
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from kdeclare.providers.kafka.scram_user.operations import DeleteScramArgs, UpsertScramArgs
 
 OF_BROKERS = AlterConfigsArgs("BROKER", "", ())

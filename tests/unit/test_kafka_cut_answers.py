@@ -16,7 +16,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import KafkaCluster
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, NewPartitions
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery, NewPartitions
 from tests.unit.test_kafka_requests import (
     ALTER,
     CREATE,

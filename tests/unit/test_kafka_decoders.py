@@ -16,7 +16,7 @@ from kdeclare.providers.kafka.client.decoding.wire_format import RawResponse, re
 from kdeclare.providers.kafka.client.topics import decode_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 
 RESULT = DescribeConfigsResponse.DescribeConfigsResult
 CONFIG = RESULT.DescribeConfigsResourceResult

@@ -17,7 +17,7 @@ from kafka.protocol.metadata import MetadataResponse
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import LogDir
+from kdeclare.providers.kafka.request_values import LogDir
 from tests.fake_broker import Answer, FakeBroker, fake_broker
 
 METADATA, MOVE, DESCRIBE, ELECT, CLUSTER = 3, 34, 35, 43, 60

@@ -29,7 +29,7 @@ from kdeclare.providers.kafka.client.decoding.wire_format import (
 )
 from kdeclare.providers.kafka.client.topics import decode_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from tests.fake_broker import fake_broker
 
 REAL = Path(__file__).with_name("kafka_answers")

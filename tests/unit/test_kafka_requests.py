@@ -22,7 +22,13 @@ from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.client.wire import MAX_THROTTLE_S, _compute_throttle_end, batch_items
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import (
+    ConfigAlteration,
+    ConfigOp,
+    ConfigQuery,
+    NewPartitions,
+    NewTopic,
+)
 from tests.beds import all_created
 from tests.cases import case
 from tests.fake_broker import Answer, FakeBroker, fake_broker

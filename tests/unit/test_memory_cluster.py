@@ -10,7 +10,8 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move
-from kdeclare.providers.kafka.port import Cluster, ConfigAlteration, ConfigOp, NewPartitions, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 
 ORDERS = ConfigResource(ConfigScope.TOPIC, "orders")

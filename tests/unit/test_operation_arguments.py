@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.operations.arguments import (
     ConfigOpArgs,
     DeleteTopicArgs,
 )
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 
 SECRET = {"secret": "hash", "reference": "${env.PASSWORD}"}
 FILES: list[tuple[str, dict[str, Any]]] = [

@@ -40,7 +40,7 @@ from kdeclare.providers.kafka.operations.arguments import (
     ConfigOpArgs,
     DeleteTopicArgs,
 )
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from tests.jsontypes import Json
 from tests.unit.report.golden_files import check_schema
 

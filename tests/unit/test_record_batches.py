@@ -16,7 +16,7 @@ from kdeclare.providers.kafka.client.decoding.decompression import UnreadableRec
 from kdeclare.providers.kafka.client.decoding.fetched_records import FetchedRecords, decode_fetched_records
 from kdeclare.providers.kafka.client.decoding.record_batches import decode_batches
 from kdeclare.providers.kafka.client.decoding.wire_format import MalformedResponse, RawResponse
-from kdeclare.providers.kafka.port import RecordBatch
+from kdeclare.providers.kafka.request_values import RecordBatch
 from tests.served.records import encode_batch
 
 SECRET = b"secret-of-a-customer"

@@ -9,13 +9,13 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState, ReplicaDirs
-from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
 from kdeclare.providers.kafka.reassignment.operations.reassign import (
     RelocateReplicas,
     format_replica,
     parse_replica,
 )
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.engine.world import Secrets

@@ -12,7 +12,8 @@ from kdeclare.providers.connect.connection import RetryingWorkers
 from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery, Configs, LogDir, NewTopic
 
 RETRIABLE = Fault("NOT_CONTROLLER", "", FaultKind.RETRIABLE)
 REFUSED = Fault("INVALID_CONFIG", "")

@@ -8,7 +8,7 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import ActiveProducer, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.request_values import ActiveProducer, ConfigQuery, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import topic_resource
 from tests.ports import reserve_ports

@@ -56,7 +56,7 @@ from kdeclare.providers.kafka.manifest_edits import (
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT as CLUSTER_DEFAULT
 from kdeclare.providers.kafka.plan_evidence import find_proven_broker_fields
 from kdeclare.providers.kafka.policies.declared_topics import BROKER_WORDS
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.risks import assess_broker_field
 
 CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")

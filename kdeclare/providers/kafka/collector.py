@@ -12,13 +12,11 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.error_names import POLICY_VIOLATION, UNAVAILABLE, UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, is_topic
 from kdeclare.providers.kafka.live import KafkaState, Move, Partition, ReplicaDirs, Topic
-from kdeclare.providers.kafka.port import (
-    POLICY_VIOLATION,
-    UNAVAILABLE,
-    UNSUPPORTED_VERSION,
-    Cluster,
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import (
     ConfigQuery,
     Configs,
     LogDir,

@@ -19,7 +19,8 @@ from kdeclare.core.provider.connection import ConnectionContext, ConnectionType,
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_command import SecretCommandError, run_secret_command
 from kdeclare.core.secrets.secret_refs import is_sensitive_key
-from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
+from kdeclare.providers.kafka.error_names import QUOTA_EXCEEDED, QUOTA_HINT
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.property_names import TOKEN_COMMAND_KEY
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")

@@ -7,9 +7,9 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.health import HealthCheck
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.error_names import UNAVAILABLE
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move, PartitionCondition, list_conditions
-from kdeclare.providers.kafka.port import UNAVAILABLE
 
 
 def count_partitions(condition: PartitionCondition, connections: Connections) -> int:

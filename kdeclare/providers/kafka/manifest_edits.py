@@ -39,7 +39,8 @@ from kdeclare.providers.kafka.config.config_ops import filter_config_fields, get
 from kdeclare.providers.kafka.config.config_value import ConfigValue
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic, get_own_source
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.topic.diff import list_target_replicas
 
 

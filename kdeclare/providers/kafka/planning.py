@@ -38,7 +38,7 @@ from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 from kdeclare.providers.kafka.plan_options import get_kafka_options
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.load_aware_placer import LoadAwarePlacer
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import get_move_cleanup
 from kdeclare.providers.kafka.reassignment.placement_request import (
@@ -46,6 +46,7 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
     check_placement_conflicts,
     collect_excluded_brokers,
 )
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 from kdeclare.providers.kafka.topic.replaced_topics import check_replaced_topics

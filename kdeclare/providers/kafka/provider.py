@@ -36,6 +36,7 @@ from kdeclare.providers.kafka.collector import (
 from kdeclare.providers.kafka.config.catalog import is_likely_secret_key
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.consumer_group.group import KIND as GROUP_KIND
+from kdeclare.providers.kafka.error_names import TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.fleet.codec import KafkaCodec
 from kdeclare.providers.kafka.health import HEALTH_CHECKS
 from kdeclare.providers.kafka.ids import ConfigScope
@@ -45,7 +46,6 @@ from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, get_topic_name
 from kdeclare.providers.kafka.plan_options import ACL_LOCKOUT, LOCKOUT_HINT
 from kdeclare.providers.kafka.planning import KafkaPlanning
-from kdeclare.providers.kafka.port import TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.reassignment.pace import REASSIGNMENTS
 from kdeclare.providers.kafka.reassignment.placement_request import check_placement_conflicts
 from kdeclare.providers.kafka.reassignment.shared_resource import SHARED_RESOURCE

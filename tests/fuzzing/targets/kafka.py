@@ -33,7 +33,7 @@ from kdeclare.providers.kafka.consumer_group.reset_values import (
     parse_time_ms,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from tests.fuzzing.mutations import mutate_bytes, mutate_json
 from tests.fuzzing.target import Target
 from tests.fuzzing.targets.plans import ROOT

@@ -16,7 +16,8 @@ from jsonschema import Draft202012Validator
 
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.port import Cluster, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from kdeclare.sandbox import GroupSettings
 from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, all_created, topic_resource

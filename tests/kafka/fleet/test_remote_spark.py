@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.sandbox import SandboxStatus
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, get_password

@@ -17,7 +17,8 @@ import pytest
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.commands import Ran

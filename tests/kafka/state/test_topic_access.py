@@ -13,7 +13,7 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.storage.conditional_objects import ConditionalObjects
 from kdeclare.providers.kafka.acl.binding import ALLOW, LITERAL, TOPIC, TRANSACTIONAL_ID, Binding
 from kdeclare.providers.kafka.client import KafkaCluster, read_properties
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.providers.kafka.state_topic.state_log import OPEN_TRANSACTION_S
 from kdeclare.sandbox import SandboxStatus

@@ -22,14 +22,8 @@ from kdeclare.providers.kafka.doctor.examine import check_features
 from kdeclare.providers.kafka.doctor.rights import check_rights
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
-from kdeclare.providers.kafka.port import (
-    ConfigAlteration,
-    ConfigQuery,
-    Configs,
-    Examinable,
-    Examination,
-    NewTopic,
-)
+from kdeclare.providers.kafka.port import Examinable, Examination
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigQuery, Configs, NewTopic
 from kdeclare.report.doctor import DoctorView
 
 OK, SKIPPED, WARNING, FAILED = CheckStatus.OK, CheckStatus.SKIPPED, CheckStatus.WARNING, CheckStatus.FAILED

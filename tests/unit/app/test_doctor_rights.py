@@ -24,13 +24,8 @@ from kdeclare.providers.kafka.acl.manifests.expansion import parse_acl
 from kdeclare.providers.kafka.acl.spec import AclSpec
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import ClusterInfo
-from kdeclare.providers.kafka.port import (
-    ConfigAlteration,
-    ConfigQuery,
-    Configs,
-    Examination,
-    NewTopic,
-)
+from kdeclare.providers.kafka.port import Examination
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigQuery, Configs, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine, CommandResult
 from tests.unit.cli.conftest import kdeclare as kdeclare

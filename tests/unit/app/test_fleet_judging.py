@@ -18,7 +18,7 @@ from kdeclare.policy.resource_checks import CheckResult, check_live
 from kdeclare.policy.subjects import PolicyContext
 from kdeclare.providers.kafka.consumer_group.group import GroupMember
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.unit.fleet.wholes import NOW

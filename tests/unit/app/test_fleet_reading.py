@@ -23,8 +23,8 @@ from kdeclare.fleet.tables.rows import DECLARED, LIVE
 from kdeclare.providers.connect.worker_config.diff import WorkerConfigRecord
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka import connection
-from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
 

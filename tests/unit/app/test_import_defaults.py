@@ -30,7 +30,7 @@ from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import all_created
 

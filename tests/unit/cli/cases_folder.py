@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.version import VERSION
 from tests.beds import all_created

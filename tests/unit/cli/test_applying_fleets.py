@@ -14,7 +14,8 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import Cluster, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine, CommandResult
 

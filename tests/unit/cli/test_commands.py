@@ -25,7 +25,7 @@ from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.engine.state.shared.lease import LeaseTiming
 from kdeclare.engine.state.shared.store import SharedStore
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.run.documents import build_run_schemas
 from kdeclare.sandbox import BrokerStatus, SandboxSettings, SandboxStatus

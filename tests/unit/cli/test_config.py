@@ -7,7 +7,7 @@ import pytest
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.consumer_group.group import GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigQuery, NewTopic
+from kdeclare.providers.kafka.request_values import ConfigQuery, NewTopic
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.golden_files import check_golden
 

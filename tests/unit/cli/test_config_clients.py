@@ -12,7 +12,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.providers.kafka.commands.views import build_document_schemas
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from tests.unit.cli.command_line import CommandLine, CommandResult
 from tests.unit.report.golden_files import check_golden

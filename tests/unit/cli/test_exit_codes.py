@@ -20,7 +20,8 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.providers.kafka import connection
-from kdeclare.providers.kafka.port import Cluster, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.terminal import CTRL_C
 from tests.unit.cli.command_line import CommandLine, CommandResult

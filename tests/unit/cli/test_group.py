@@ -8,7 +8,7 @@ import pytest
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, GroupMember, GroupType
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 FIRST, SECOND, THIRD = (TopicPartition("orders", number) for number in range(3))

@@ -5,7 +5,7 @@ import pytest
 from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 FIRST, SECOND = (TopicPartition("orders", number) for number in range(2))

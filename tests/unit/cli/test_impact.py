@@ -9,7 +9,7 @@ import pytest
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, GroupMember
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.impact_texts import hide_times
 from tests.unit.cli.command_line import CommandLine, CommandResult
 from tests.unit.report.golden_files import check_golden

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.golden_files import check_golden
 

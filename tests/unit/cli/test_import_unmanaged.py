@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 

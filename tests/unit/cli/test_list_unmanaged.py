@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.engine.planning.planfile import parse_plan
 from kdeclare.engine.planning.planfile_schema import build_plan_schema
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from tests.unit.cli.command_line import CommandLine
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 

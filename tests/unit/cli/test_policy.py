@@ -9,7 +9,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.report.policy import build_policy_schemas
 from tests.unit.cli.command_line import CommandLine
 

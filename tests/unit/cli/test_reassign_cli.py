@@ -9,7 +9,7 @@ import pytest
 from kdeclare.core.live.faults import Fault
 from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine, CommandResult
 
 AT = TopicPartition("foo", 0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine, CommandResult
 
 

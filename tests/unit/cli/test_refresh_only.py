@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.report.plan.drift import build_drift_schemas
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.golden_files import check_schema

@@ -7,7 +7,7 @@ import pytest
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing.restrictions import MANAGED, Restrictions
 from tests.unit.cli.command_line import CommandLine
 

@@ -10,7 +10,7 @@ import yaml
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine, CommandResult
 from tests.unit.cli.test_applying_fleets import FleetRunner, join_errors

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kdeclare.cli.terminal_text import TerminalFormatter, sanitize_for_terminal
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 OBEYED = "\x9b31m\x85\u202e\u2066\u061c\u2028"

@@ -7,7 +7,7 @@ import pytest
 
 from kdeclare.app.adhoc import run
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.beds import all_created
 from tests.unit.cli.command_line import CommandLine, CommandResult
 

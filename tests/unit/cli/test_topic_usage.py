@@ -9,7 +9,7 @@ import pytest
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, GroupMember, GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import ActiveProducer, NewTopic
+from kdeclare.providers.kafka.request_values import ActiveProducer, NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 DAY = 86_400_000

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kdeclare.core.clock import SystemClock
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import Crash
 from tests.unit.cli.command_line import CommandLine
 

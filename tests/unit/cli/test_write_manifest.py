@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 ORDERS = """\

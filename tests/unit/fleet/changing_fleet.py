@@ -20,7 +20,7 @@ from kdeclare.fleet.tables.rows import FINDINGS
 from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.spark.real_fleet import write_snapshot

@@ -17,7 +17,7 @@ from kdeclare.fleet.history.change_origins import RunWrite, find_origins
 from kdeclare.fleet.history.object_history import list_turns
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from kdeclare.report.fleet.snapshot_text import render_object_history_text

@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.fleet import codec
 from kdeclare.providers.kafka.fleet.facts import compute_topic_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, Partition, Topic
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 

@@ -46,7 +46,7 @@ from kdeclare.fleet.tables.row_builder import (
     read_live_rows,
 )
 from kdeclare.fleet.tables.rows import DECLARED, LIVE
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.unit.fleet.fleets import make_desired as declare

@@ -26,7 +26,7 @@ from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.tables.rows import CLUSTER, FINDINGS
 from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.ports import reserve_ports
 from tests.served import Outage, ServedCluster

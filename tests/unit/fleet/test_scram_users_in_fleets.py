@@ -12,7 +12,7 @@ from kdeclare.fleet.tables.row_builder import (
     build_declared_rows,
     read_live_rows,
 )
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.collector import ScramState
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.providers.kafka.scram_user.diff import diff_scram_user

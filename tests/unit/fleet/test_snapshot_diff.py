@@ -15,7 +15,7 @@ from kdeclare.fleet.tables.row_builder import Row, build_unreachable_row, read_l
 from kdeclare.fleet.tables.rows import CLUSTER
 from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from tests.connections import connections_to

@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, Group
 from kdeclare.providers.kafka.fleet import unused_topics
 from kdeclare.providers.kafka.fleet.unused_topics import list_unused_topics
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.usage.topic_usage import ClusterUsage, TopicUsage, Unknown
 

@@ -28,7 +28,7 @@ from kdeclare.providers.connect.testing import MemoryConnectCluster, MemoryWorke
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka import connection
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.testing.world import Secrets, World, declare
 from tests.connections import connections_to

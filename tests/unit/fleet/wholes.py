@@ -20,8 +20,8 @@ from kdeclare.fleet.tables.row_builder import (
 )
 from kdeclare.fleet.tables.rows import CLUSTER
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from tests.beds import all_created

@@ -11,7 +11,7 @@ from kdeclare.providers.kafka.commands.views import ConfigsView
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import make_connector
 

@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.commands.describe_topics import (
 from kdeclare.providers.kafka.commands.views import Sizes, TopicsView
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import PartitionCondition, Topic
-from kdeclare.providers.kafka.port import LogDir, NewTopic
+from kdeclare.providers.kafka.request_values import LogDir, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from tests.beds import all_created

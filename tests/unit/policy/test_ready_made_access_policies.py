@@ -7,7 +7,7 @@ import pytest
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.conftest import kdeclare as kdeclare

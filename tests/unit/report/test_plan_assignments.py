@@ -11,8 +11,8 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
 )
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, ReassignArgs
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from kdeclare.report.plan.plan_page_data import MAX_TOPIC_ROWS, BrokerReplicas, summarize_assignments
 from tests.jsontypes import Json
 

@@ -11,7 +11,11 @@ from kdeclare.core.live.faults import Fault, UnsupportedFault
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED, UNSUPPORTED_VERSION
+from kdeclare.providers.kafka.error_names import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    SECURITY_DISABLED,
+    UNSUPPORTED_VERSION,
+)
 
 
 @dataclass(frozen=True, slots=True)

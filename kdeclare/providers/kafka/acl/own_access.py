@@ -7,7 +7,8 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ClusterInfo
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery, Configs
 
 ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
 _AUTHORIZER_CLASS = "authorizer.class.name"

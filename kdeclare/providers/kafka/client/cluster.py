@@ -20,12 +20,12 @@ from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.consumer_group.port import Groups
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
-from kdeclare.providers.kafka.port import (
+from kdeclare.providers.kafka.port import Examination
+from kdeclare.providers.kafka.request_values import (
     ActiveProducers,
     ConfigAlteration,
     ConfigQuery,
     Configs,
-    Examination,
     LogDir,
     LogPosition,
     NewPartitions,

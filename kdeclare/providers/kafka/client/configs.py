@@ -22,7 +22,12 @@ from kdeclare.providers.kafka.client.faults import (
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire, batch_items, send_batches
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigQuery, Configs, merge_config_queries
+from kdeclare.providers.kafka.request_values import (
+    ConfigAlteration,
+    ConfigQuery,
+    Configs,
+    merge_config_queries,
+)
 
 _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 3}
 """The codes of the operations on configs (org.apache.kafka.clients.admin.AlterConfigOp.OpType)."""

@@ -5,7 +5,7 @@ import re
 from kafka import errors as client_errors
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.providers.kafka.port import QUOTA_EXCEEDED
+from kdeclare.providers.kafka.error_names import QUOTA_EXCEEDED
 
 NONE = 0
 UNKNOWN_TOPIC_OR_PARTITION = 3

@@ -14,12 +14,12 @@ from kdeclare.providers.kafka.client.groups.retrying_groups import RetryingGroup
 from kdeclare.providers.kafka.client.item_retries import send_with_retries
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.consumer_group.port import Groups
+from kdeclare.providers.kafka.error_names import QUOTA_EXCEEDED
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
-from kdeclare.providers.kafka.port import (
-    QUOTA_EXCEEDED,
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import (
     ActiveProducers,
-    Cluster,
     ConfigAlteration,
     ConfigQuery,
     Configs,

@@ -31,7 +31,7 @@ from kdeclare.providers.kafka.client.faults import (
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire, batch_items, send_batches
 from kdeclare.providers.kafka.live import Partition, Topic
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 
 _NO_LEADER = -1
 _PARTITION_STRUCT = Struct(">hiii")  # error code, index, leader, leader epoch

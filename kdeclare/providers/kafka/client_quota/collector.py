@@ -9,7 +9,11 @@ from kdeclare.core.live.faults import Fault, UnsupportedFault
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity, to_plan_limit
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, UNAVAILABLE, UNSUPPORTED_VERSION
+from kdeclare.providers.kafka.error_names import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    UNAVAILABLE,
+    UNSUPPORTED_VERSION,
+)
 
 
 @dataclass(frozen=True, slots=True)

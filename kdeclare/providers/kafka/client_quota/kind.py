@@ -78,8 +78,8 @@ from kdeclare.providers.kafka.client_quota.spec import (
     dump_quota,
     parse_quota,
 )
+from kdeclare.providers.kafka.error_names import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.manifest_edits import is_setting_claimed
-from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
 
 DEFAULT_NAME = ""
 """The name of a default entity in policies: an empty string, which no other entity has as its name."""

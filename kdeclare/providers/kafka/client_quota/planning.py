@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.client_quota.diff import QuotaRecord, diff_quota, 
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity, format_limit, list_shadowing_entities
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 from kdeclare.providers.kafka.collector import report_unsupported
-from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
+from kdeclare.providers.kafka.error_names import UNSUPPORTED_VERSION
 
 _KIND = "ClientQuota"
 _ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)

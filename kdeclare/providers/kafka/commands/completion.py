@@ -29,7 +29,7 @@ from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, load_catal
 from kdeclare.providers.kafka.config.catalog.key_docs import list_choices
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 
 _READ_ONLY = "read-only"
 _COMMANDS = frozenset({("topic",), ("config",), ("group",), ("reassign",), ("acl",), ("usage",)})

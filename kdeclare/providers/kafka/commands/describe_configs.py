@@ -17,7 +17,8 @@ from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
 from kdeclare.providers.kafka.live import ClusterInfo
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, require_all_configs
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery, require_all_configs
 
 
 @dataclass(frozen=True, slots=True)

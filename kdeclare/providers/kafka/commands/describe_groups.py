@@ -28,8 +28,10 @@ from kdeclare.providers.kafka.consumer_group.missing_groups import (
     report_missing_group,
 )
 from kdeclare.providers.kafka.consumer_group.port import Groups
+from kdeclare.providers.kafka.error_names import GROUP_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import EARLIEST, GROUP_AUTHORIZATION_FAILED, LATEST, Cluster
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import EARLIEST, LATEST
 
 _Logs = Mapping[TopicPartition, tuple[int, ...]]
 

@@ -26,16 +26,11 @@ from kdeclare.providers.kafka.commands.views import (
     TopicView,
 )
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
+from kdeclare.providers.kafka.error_names import UNAVAILABLE, UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move, PartitionCondition, Topic, list_conditions
-from kdeclare.providers.kafka.port import (
-    UNAVAILABLE,
-    UNSUPPORTED_VERSION,
-    Cluster,
-    ConfigQuery,
-    Configs,
-    LogDir,
-)
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery, Configs, LogDir
 
 MIN_ISR_KEY = "min.insync.replicas"
 _MIN_ISR_CONDITIONS = frozenset({PartitionCondition.UNDER_MIN_ISR, PartitionCondition.AT_MIN_ISR})

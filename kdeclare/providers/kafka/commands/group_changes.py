@@ -41,7 +41,8 @@ from kdeclare.providers.kafka.consumer_group.missing_groups import (
 from kdeclare.providers.kafka.consumer_group.reset import LogOffsets, Reset, ResetTarget, compute_reset
 from kdeclare.providers.kafka.consumer_group.reset_values import FileOffsets
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import EARLIEST, LATEST, Cluster
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import EARLIEST, LATEST
 from kdeclare.report.adhoc import AdhocLabels, AdhocResult, ItemSummary
 
 TopicPartitions = Mapping[str, tuple[int, ...]]

@@ -62,7 +62,7 @@ from kdeclare.providers.kafka.manifest_edits import (
 from kdeclare.providers.kafka.operations.alter_configs import list_ops
 from kdeclare.providers.kafka.plan_evidence import normalize_config
 from kdeclare.providers.kafka.policies.declared_topics import compute_overrides, filter_overrides
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.settings_action import find_settings_action
 
 ConfigMap = Annotated[dict[str, Any], RawText(may_be_secret=True)]

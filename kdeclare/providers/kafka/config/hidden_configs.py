@@ -9,9 +9,9 @@ from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceCo
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.units import format_count
 from kdeclare.providers.kafka.collector import KafkaSelection, explain_refusal
+from kdeclare.providers.kafka.error_names import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, is_topic
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
 _MAX_NAMED = 3

@@ -13,7 +13,7 @@ from kdeclare.core.suggestions import format_suggestion
 from kdeclare.providers.kafka.consumer_group.collector import GroupsState, read_groups
 from kdeclare.providers.kafka.consumer_group.group import KIND
 from kdeclare.providers.kafka.consumer_group.port import Groups
-from kdeclare.providers.kafka.port import GROUP_AUTHORIZATION_FAILED
+from kdeclare.providers.kafka.error_names import GROUP_AUTHORIZATION_FAILED
 
 
 def is_hidden(id_: str, groups: Groups) -> bool:

@@ -10,8 +10,8 @@ from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.core.plans.run import NOT_PROPAGATED
 from kdeclare.core.units import format_count
 from kdeclare.providers.kafka.consumer_group.arguments import OffsetChange
+from kdeclare.providers.kafka.error_names import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
 
 _MAX_PARTITIONS = 10
 """The maximum number of partitions that an error lists for each reason."""

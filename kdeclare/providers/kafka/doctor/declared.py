@@ -23,14 +23,8 @@ from kdeclare.providers.kafka.doctor.rights import (
     join_operations,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import (
-    ConfigAlteration,
-    ConfigOp,
-    ConfigQuery,
-    Examinable,
-    Examination,
-    NewTopic,
-)
+from kdeclare.providers.kafka.port import Examinable, Examination
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
 _REFUSED = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")

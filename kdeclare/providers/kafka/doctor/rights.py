@@ -23,7 +23,8 @@ from kdeclare.providers.kafka.acl.manifests.export import make_manifest_name, re
 from kdeclare.providers.kafka.consumer_group.group import KIND as GROUP
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import NOT_PERMITTED
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, Examinable, Examination
+from kdeclare.providers.kafka.port import Examinable, Examination
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery
 
 _MAX_NAMED = 3
 """The maximum number of topics or groups in the result of one check."""

@@ -19,9 +19,10 @@ from kdeclare.providers.kafka.impact.copied_bytes import collect_replica_sizes, 
 from kdeclare.providers.kafka.impact.topic_logs import read_before
 from kdeclare.providers.kafka.impact.wording import format_reason
 from kdeclare.providers.kafka.operations.partitions import get_replicas_before, get_targets
-from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.completion import is_reassignment
 from kdeclare.providers.kafka.reassignment.operations.arguments import find_group
+from kdeclare.providers.kafka.request_values import LogDir
 
 _COPIED = "copied-bytes"
 _NewReplica = tuple[TopicPartition, int]

@@ -24,7 +24,8 @@ from kdeclare.providers.kafka.impact.topic_logs import (
 from kdeclare.providers.kafka.impact.wording import format_reason
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery, NewTopic
 
 _TOPIC = "Topic"
 _DELETED_TOPIC, _EXPIRED = "deleted-records", "deletable-records"

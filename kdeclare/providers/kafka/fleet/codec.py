@@ -19,6 +19,7 @@ from kdeclare.core.parts import Connections, LiveState
 from kdeclare.providers.kafka.collector import explain_refusal, find_possible_unions, read_topics_and_moves
 from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog, split_list
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.error_names import UNAVAILABLE
 from kdeclare.providers.kafka.fleet.facts import (
     BROKER_CONFIG,
     TOPIC,
@@ -42,12 +43,13 @@ from kdeclare.providers.kafka.live import (
     get_own_source,
 )
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT
-from kdeclare.providers.kafka.port import UNAVAILABLE, Cluster, ConfigQuery, Configs
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.placement_request import (
     PlacementContext,
     PlacementRequest,
     Replicas,
 )
+from kdeclare.providers.kafka.request_values import ConfigQuery, Configs
 
 _READ_ONLY_MODE = "read-only"
 _AT_ONCE = 5_000

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import LogDir
+from kdeclare.providers.kafka.request_values import LogDir
 
 QUOTA_WINDOW_S = 11
 """The time over which Kafka computes the mean rate of a throttle, in seconds.

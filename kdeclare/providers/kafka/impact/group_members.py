@@ -10,7 +10,8 @@ from kdeclare.providers.kafka.consumer_group.group import (
     GroupType,
     ListedGroup,
 )
-from kdeclare.providers.kafka.port import TOPIC_AUTHORIZATION_FAILED, Cluster
+from kdeclare.providers.kafka.error_names import TOPIC_AUTHORIZATION_FAILED
+from kdeclare.providers.kafka.port import Cluster
 
 MAX_GROUPS = 5_000
 """The largest number of groups that are read."""

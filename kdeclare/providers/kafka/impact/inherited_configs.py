@@ -26,7 +26,8 @@ from kdeclare.providers.kafka.impact.topic_settings import (
     to_config_text,
 )
 from kdeclare.providers.kafka.live import ConfigSource, Topic
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery, Configs
 
 _BROKER_CONFIG = "BrokerConfig"
 _CONFIGS = "configs."

@@ -24,11 +24,12 @@ from kdeclare.providers.kafka.impact.copied_bytes import (
 )
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import get_replicas_before, get_targets
-from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.completion import is_reassignment
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs, find_group, get_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.throttles import RATE_KEYS, build_transfer
+from kdeclare.providers.kafka.request_values import LogDir
 
 _MAX_NAMED_BROKERS = 3
 _COPIED = "how many bytes the moves copy"

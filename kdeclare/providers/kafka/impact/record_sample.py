@@ -16,7 +16,8 @@ from kdeclare.providers.kafka.impact.topic_logs import (
     require_every_partition,
 )
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import Cluster, RecordBatch
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import RecordBatch
 
 PARTITIONS_PER_TOPIC = 4
 """The largest number of partitions of a topic that are sampled."""

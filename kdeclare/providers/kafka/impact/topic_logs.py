@@ -8,17 +8,13 @@ from typing import TypeVar
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.consumer_group.group import GroupType
+from kdeclare.providers.kafka.error_names import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits, PartitionLog
 from kdeclare.providers.kafka.impact.group_members import GroupMembers, read_group_members
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import (
-    EARLIEST,
-    LATEST,
-    UNSUPPORTED_VERSION,
-    Cluster,
-    LogPosition,
-)
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import EARLIEST, LATEST, LogPosition
 
 RECENT_MS = 3_600_000
 """The time in milliseconds within which a producer must have written to count as active."""

@@ -10,7 +10,8 @@ from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery
 
 CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
 SEGMENT_MS, SEGMENT_BYTES, MIN_ISR = "segment.ms", "segment.bytes", "min.insync.replicas"

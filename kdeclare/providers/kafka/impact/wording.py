@@ -7,12 +7,12 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.units import format_count, format_size
-from kdeclare.providers.kafka.impact.deletable_records import Bounds
-from kdeclare.providers.kafka.port import (
+from kdeclare.providers.kafka.error_names import (
     CLUSTER_AUTHORIZATION_FAILED,
     GROUP_AUTHORIZATION_FAILED,
     TOPIC_AUTHORIZATION_FAILED,
 )
+from kdeclare.providers.kafka.impact.deletable_records import Bounds
 
 DESCRIBE, READ = "Describe", "Read"
 _MISSING_RIGHTS = {

@@ -11,15 +11,10 @@ from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjec
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.error_names import CLUSTER_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    GROUP_AUTHORIZATION_FAILED,
-    Cluster,
-    ConfigQuery,
-    Configs,
-    merge_config_queries,
-)
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery, Configs, merge_config_queries
 
 LISTED_SCOPES = (ConfigScope.GROUP, ConfigScope.CLIENT_METRICS)
 UNSUPPORTED = "UNSUPPORTED_VERSION"

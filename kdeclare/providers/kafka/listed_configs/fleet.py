@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.listed_configs.collector import (
 )
 from kdeclare.providers.kafka.live import ConfigEntry
 from kdeclare.providers.kafka.operations.alter_configs import KINDS_BY_SCOPE
-from kdeclare.providers.kafka.port import Configs
+from kdeclare.providers.kafka.request_values import Configs
 
 _KINDS_BY_SCOPE = {scope: KINDS_BY_SCOPE[scope] for scope in LISTED_SCOPES}
 """The name of the kind for each type of config resource. It is also the type of the live objects."""

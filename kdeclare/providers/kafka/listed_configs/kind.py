@@ -31,7 +31,7 @@ from kdeclare.providers.kafka.listed_configs.collector import (
 )
 from kdeclare.providers.kafka.listed_configs.fleet import ListedConfigRules
 from kdeclare.providers.kafka.live import ConfigEntry, get_own_source
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 
 
 class ListedLifecycle(ConfigsLifecycle):

@@ -37,7 +37,7 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
     build_identity_claims,
     build_identity_view,
 )
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery
 
 CLUSTER_DEFAULT = "cluster-default"
 """The name of the `BrokerConfig` resource for the cluster-wide default configs."""

@@ -11,7 +11,7 @@ from kdeclare.core.operations.argument_binding import OMIT_FALSE, OMIT_NONE
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.core.secrets.secret_refs import SecretRef, bind_secret_ref, is_secret
-from kdeclare.providers.kafka.port import NewTopic, Replicas, TopicArgs
+from kdeclare.providers.kafka.request_values import NewTopic, Replicas, TopicArgs
 
 PartitionName = Annotated[str, Field(pattern=r"^.+-(0|[1-9][0-9]*)$")]
 OpName = Literal["SET", "DELETE", "APPEND", "SUBTRACT"]

@@ -20,9 +20,9 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.error_names import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
 
 REPLICAS_FIELD_PREFIX = "replicas."
 """The prefix of field paths for the replicas of partitions. The rest of the path is ``<topic>-<n>``."""

@@ -31,7 +31,7 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
     build_identity_claims,
     build_identity_view,
 )
-from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic, TopicArgs
+from kdeclare.providers.kafka.request_values import ConfigQuery, NewPartitions, NewTopic, TopicArgs
 
 ASSIGNED_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
 """The fields of a new topic that are determined by its assignments."""

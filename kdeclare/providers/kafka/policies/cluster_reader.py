@@ -12,7 +12,8 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicParti
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigSource, KafkaState, Move, Topic
 from kdeclare.providers.kafka.operations.kafka_operation_type import TopicEffect
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery
 
 _T = TypeVar("_T")
 _PARTITIONS, _FACTOR = "num.partitions", "default.replication.factor"

@@ -28,7 +28,8 @@ from kdeclare.providers.kafka.policies.impact_facts import (
     TopicImpactFacts,
     build_effect_change,
 )
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery
 
 TopicEffects = tuple[TopicEffect, ...]
 

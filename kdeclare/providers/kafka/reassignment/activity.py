@@ -9,10 +9,10 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.provider.provider import Activity, OngoingWork, RecentRuns
 from kdeclare.providers.kafka.collector import KafkaSelection, observe, warn_moves_not_visible
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.error_names import UNAVAILABLE
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState, Move
 from kdeclare.providers.kafka.operations.partitions import get_targets
-from kdeclare.providers.kafka.port import UNAVAILABLE
 from kdeclare.providers.kafka.reassignment.completion import MoveMeter, build_pending_part
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import bind_move_cleanup
 

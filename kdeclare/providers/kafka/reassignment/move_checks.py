@@ -21,11 +21,12 @@ from kdeclare.providers.kafka.operations.partitions import (
     list_replicas,
     select_partitions,
 )
-from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.completion import is_reassignment
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs, get_pace
 from kdeclare.providers.kafka.reassignment.operations.reassign import build_await_operation
 from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.request_values import LogDir
 
 NO_ROOM = "no-room"
 _GIB = 2**30

@@ -15,12 +15,12 @@ from kdeclare.providers.kafka.config.catalog import split_list
 from kdeclare.providers.kafka.config.config_diff import ConfigOverride
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Move
-from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
     ThrottledReplicas,
     ThrottleEntries,
     ThrottleValue,
 )
+from kdeclare.providers.kafka.request_values import ConfigQuery
 
 RATE_KEYS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LOG_DIRS_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"

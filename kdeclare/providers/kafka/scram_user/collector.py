@@ -8,7 +8,11 @@ from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjec
 from kdeclare.core.live.faults import Fault, UnsupportedFault
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, UNAVAILABLE, UNSUPPORTED_VERSION
+from kdeclare.providers.kafka.error_names import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    UNAVAILABLE,
+    UNSUPPORTED_VERSION,
+)
 from kdeclare.providers.kafka.scram_user.credential import Credentials
 
 

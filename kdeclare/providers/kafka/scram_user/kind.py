@@ -22,7 +22,7 @@ from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProble
 from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest, OmittedObjects
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
-from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
+from kdeclare.providers.kafka.error_names import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.scram_user.collector import (
     ScramSelection,
     ScramState,

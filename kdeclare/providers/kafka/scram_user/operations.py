@@ -20,7 +20,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretRef, SecretSource
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.collector import ScramSelection, ScramState, require_visible
 from kdeclare.providers.kafka.scram_user.credential import MAX_ITERATIONS, MIN_ITERATIONS, Mechanism
 from kdeclare.providers.kafka.scram_user.diff import build_field

@@ -15,8 +15,8 @@ from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.acl.operations import DeleteAcls, list_bindings
 from kdeclare.providers.kafka.collector import report_unsupported
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.error_names import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState
-from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.scram_user.collector import ScramState
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.providers.kafka.scram_user.diff import ScramUserRecord, diff_scram_user, find_mechanism

@@ -8,7 +8,8 @@ from kdeclare.providers.kafka.client.records.client_arguments import RecordClien
 from kdeclare.providers.kafka.client.records.committed_reader import CommittedReader, CommittedRecord
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import LATEST, Cluster
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import LATEST
 from kdeclare.providers.kafka.state_topic.problems import build_blocked_error, build_recreated_error
 from kdeclare.providers.kafka.state_topic.topic_settings import (
     TOMBSTONE_AGE_S,

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.error_names import TOPIC_EXISTS
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import TOPIC_EXISTS, Cluster, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery, NewTopic
 from kdeclare.providers.kafka.state_topic.problems import build_setting_problem
 
 MAX_OBJECT_BYTES = 900_000

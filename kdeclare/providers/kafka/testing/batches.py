@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.port import RecordBatch
+from kdeclare.providers.kafka.request_values import RecordBatch
 
 RECORD_BYTES = 1000
 """The size in bytes of each record for which a test has not set a batch."""

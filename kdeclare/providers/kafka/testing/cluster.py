@@ -7,6 +7,7 @@ from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import CreatedObject, Fault, FaultKind, Outcome, Result
 from kdeclare.providers.kafka.acl.binding import TOPIC, Binding
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
+from kdeclare.providers.kafka.error_names import TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -16,8 +17,7 @@ from kdeclare.providers.kafka.live import (
     Move,
     Topic,
 )
-from kdeclare.providers.kafka.port import (
-    TOPIC_AUTHORIZATION_FAILED,
+from kdeclare.providers.kafka.request_values import (
     ActiveProducers,
     ConfigAlteration,
     ConfigQuery,

@@ -10,7 +10,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
-from kdeclare.providers.kafka.port import ConfigOp
+from kdeclare.providers.kafka.request_values import ConfigOp
 from kdeclare.providers.kafka.testing.definitions import (
     BROKER_KEYS,
     MILLISECONDS_PER_UNIT,

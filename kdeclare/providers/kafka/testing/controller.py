@@ -13,7 +13,7 @@ from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client_quota.entity import LIMITS, EntityType, QuotaEntity
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
-from kdeclare.providers.kafka.port import LogDir
+from kdeclare.providers.kafka.request_values import LogDir
 from kdeclare.providers.kafka.testing.batches import RECORD_BYTES
 from kdeclare.providers.kafka.testing.configs import MIN_ISR
 from kdeclare.providers.kafka.testing.groups import GroupStore

@@ -13,7 +13,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.consumer_group.group import GroupMember, GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import ActiveProducer, RecordBatch
+from kdeclare.providers.kafka.request_values import ActiveProducer, RecordBatch
 from kdeclare.providers.kafka.testing.access import Access
 from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, ConfigStore
 from kdeclare.providers.kafka.testing.controller import Controller

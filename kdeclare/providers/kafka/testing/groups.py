@@ -25,16 +25,9 @@ from kdeclare.providers.kafka.consumer_group.port import (
     UNKNOWN_MEMBER_ID,
     OffsetChanges,
 )
+from kdeclare.providers.kafka.error_names import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import (
-    EARLIEST,
-    GROUP_AUTHORIZATION_FAILED,
-    LATEST,
-    TOPIC_AUTHORIZATION_FAILED,
-    ActiveProducer,
-    LogPosition,
-    RecordBatch,
-)
+from kdeclare.providers.kafka.request_values import EARLIEST, LATEST, ActiveProducer, LogPosition, RecordBatch
 from kdeclare.providers.kafka.testing.batches import fetch_batches
 from kdeclare.providers.kafka.testing.topics import TopicState
 

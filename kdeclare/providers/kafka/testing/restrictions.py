@@ -5,14 +5,14 @@ from dataclasses import field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import (
+from kdeclare.providers.kafka.error_names import (
     CLUSTER_AUTHORIZATION_FAILED,
     POLICY_VIOLATION,
     TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
-    NewTopic,
 )
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.request_values import NewTopic
 
 
 @dataclass(frozen=True, slots=True)

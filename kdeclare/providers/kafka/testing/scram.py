@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing.configs import ConfigStore
 from kdeclare.providers.kafka.testing.partitions import (
     Ids,

@@ -69,12 +69,12 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.operations.topics import ASSIGNED_FIELDS
 from kdeclare.providers.kafka.plan_evidence import find_proven_topic_fields, normalize_topic_field
 from kdeclare.providers.kafka.policies.declared_topics import TOPIC_WORDS, DeclaredTopic, compute_override
-from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.reassignment.placement_request import (
     PlacementConstraint,
     PlacementContext,
     PlacementError,
 )
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.risks import TOPIC_DELETED, assess_topic_field
 from kdeclare.providers.kafka.topic.diff import (
     INVALID_PARTITIONS,

@@ -35,8 +35,8 @@ from kdeclare.providers.kafka.operations.arguments import (
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.kafka_operation_type import build_identity_view
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, list_overrides
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest, Placer
+from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from kdeclare.providers.kafka.risks import NO_FEWER_PARTITIONS, TOPIC_DELETED
 from kdeclare.providers.kafka.topic.diff import MIN_ISR_KEY, is_min_isr_increase, list_target_replicas
 from kdeclare.providers.kafka.topic.record import TopicRecord, narrow_topic

@@ -8,7 +8,9 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.resources.plan_capabilities import find_replacements
-from kdeclare.providers.kafka.port import POLICY_VIOLATION, Cluster, NewTopic
+from kdeclare.providers.kafka.error_names import POLICY_VIOLATION
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import NewTopic
 
 _PROBE = "kdeclare-replacement-check"
 _INVALID = "INVALID_"

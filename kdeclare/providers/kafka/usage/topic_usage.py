@@ -27,7 +27,8 @@ from kdeclare.providers.kafka.impact.topic_logs import (
 from kdeclare.providers.kafka.impact.topic_settings import REMOTE_STORAGE
 from kdeclare.providers.kafka.impact.wording import READ, format_reason
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.usage.topic_purpose import TopicPurpose, find_purpose
 
 TOPICS_PER_STEP = 1000

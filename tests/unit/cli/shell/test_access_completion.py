@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.consumer_group.group import GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import NewTopic, ScramAlteration, ScramUpsertion
+from kdeclare.providers.kafka.request_values import NewTopic, ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.providers.kafka.testing import MemoryCluster
 

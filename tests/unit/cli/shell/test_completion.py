@@ -18,7 +18,7 @@ from kdeclare.core.resources.manifest_capabilities import (
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.consumer_group.group import GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 
 T = TypeVar("T")

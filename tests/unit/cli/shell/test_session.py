@@ -31,7 +31,7 @@ from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.commands.completion import find_overrides
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ClusterInfo
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.request_values import NewTopic
 from tests.unit.cli.command_line import CommandLine, CommandResult, Terminal
 
 LEAVE = "\x04"

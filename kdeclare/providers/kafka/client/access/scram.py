@@ -11,7 +11,7 @@ from kdeclare.core.live.faults import Fault, Result
 from kdeclare.providers.kafka.client.faults import build_fault_from_code
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire, send_batches
-from kdeclare.providers.kafka.port import ScramAlteration
+from kdeclare.providers.kafka.request_values import ScramAlteration
 from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanism
 
 _CODES = {Mechanism.SHA_256: 1, Mechanism.SHA_512: 2}

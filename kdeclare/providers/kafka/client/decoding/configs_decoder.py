@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.client.decoding.wire_format import (
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, get_own_source
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.request_values import ConfigQuery
 
 RESOURCE_TYPES = {
     ConfigScope.TOPIC: 2,

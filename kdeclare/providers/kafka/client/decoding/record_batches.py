@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 
 from kdeclare.providers.kafka.client.decoding.decompression import UnreadableRecordsError, decompress_start
-from kdeclare.providers.kafka.port import RecordBatch
+from kdeclare.providers.kafka.request_values import RecordBatch
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 """The header of a batch (DefaultRecordBatch): base offset, length, leader epoch, magic, …, record count."""

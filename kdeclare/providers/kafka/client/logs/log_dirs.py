@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.topics import describe_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import LogDir
+from kdeclare.providers.kafka.request_values import LogDir
 
 PartitionIndexes = Mapping[str, Iterable[int]]
 """Partition numbers by topic."""

@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.client.topics import describe_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import EARLIEST, LATEST, MAX_TIMESTAMP, LogPosition
+from kdeclare.providers.kafka.request_values import EARLIEST, LATEST, MAX_TIMESTAMP, LogPosition
 
 _PARTITIONS_PER_REQUEST = 2000
 _MAX_TIMESTAMP_VERSION = 7

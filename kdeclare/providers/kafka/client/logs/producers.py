@@ -11,7 +11,7 @@ from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.topics import describe_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import ActiveProducer, ActiveProducers
+from kdeclare.providers.kafka.request_values import ActiveProducer, ActiveProducers
 
 _PARTITIONS_PER_REQUEST = 2000
 _Producers = dict[TopicPartition, ActiveProducers | Fault]

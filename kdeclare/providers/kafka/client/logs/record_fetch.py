@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.client.topics import describe_topics
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import RecordBatch
+from kdeclare.providers.kafka.request_values import RecordBatch
 
 _VERSION = max(FETCH_VERSIONS)
 """The last Fetch version that identifies topics by name, not by id. Brokers support it since Kafka 2.7."""

@@ -58,7 +58,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import get_targets
 from kdeclare.providers.kafka.plan_options import KEEP_THROTTLES
-from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
 from kdeclare.providers.kafka.reassignment.operations.reassign import (
     CancelMoves,
@@ -67,6 +67,7 @@ from kdeclare.providers.kafka.reassignment.operations.reassign import (
 )
 from kdeclare.providers.kafka.reassignment.pace import Pace, get_default_pace
 from kdeclare.providers.kafka.reassignment.proposal import compute_proposal, warn_unusable_brokers
+from kdeclare.providers.kafka.request_values import LogDir
 
 _CANCEL_TYPE, _RELOCATE_TYPE = CancelMoves(), RelocateReplicas()
 _POLL_S = 0.1

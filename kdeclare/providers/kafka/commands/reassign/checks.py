@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.config.config_diff import ConfigOverride
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.plan_options import KEEP_THROTTLES
-from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
@@ -35,6 +35,7 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
     ThrottleValue,
     get_move_cleanup,
 )
+from kdeclare.providers.kafka.request_values import LogDir
 
 _EXISTING_ASSIGNMENT = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override this "

@@ -15,6 +15,7 @@ from kdeclare.core.units import format_names
 from kdeclare.providers.kafka.acl.binding import LITERAL, TOPIC, Binding
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs
+from kdeclare.providers.kafka.error_names import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
 from kdeclare.providers.kafka.impact import wording
 from kdeclare.providers.kafka.impact.access.acl_impact import AclChanges, find_acl_changes
 from kdeclare.providers.kafka.impact.access.affected_clients import (
@@ -23,7 +24,6 @@ from kdeclare.providers.kafka.impact.access.affected_clients import (
     build_unknown_clients,
 )
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
 from kdeclare.providers.kafka.scram_user.collector import ScramState
 from kdeclare.providers.kafka.scram_user.diff import find_mechanism
 

@@ -9,10 +9,10 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.argument_binding import OMIT_NONE
 from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.providers.kafka.operations.arguments import PartitionName, PartitionsArgs
-from kdeclare.providers.kafka.port import BrokerId
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import ThrottleValue
 from kdeclare.providers.kafka.reassignment.throttles import ALL_RATE_KEYS, REPLICAS_KEYS
+from kdeclare.providers.kafka.request_values import BrokerId
 
 ReplicaName = Annotated[str, Field(pattern=r"^.+-(0|[1-9][0-9]*)@(0|[1-9][0-9]*)$")]
 _ThrottledEntity = Annotated[str, Field(pattern=r"^(TOPIC/.+|BROKER/.*)$")]

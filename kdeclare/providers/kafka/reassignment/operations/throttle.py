@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.operations.partitions import collect_topics
-from kdeclare.providers.kafka.port import Cluster, ConfigAlteration, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.completion import MOVE_COMPLETION
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
@@ -37,6 +37,7 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
     with_throttles,
 )
 from kdeclare.providers.kafka.reassignment.throttles import REPLICAS_KEYS
+from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery
 
 BROKER_DOWN = "BROKER_NOT_AVAILABLE"
 
