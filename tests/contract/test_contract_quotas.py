@@ -112,6 +112,7 @@ def test_ip_addresses_limit_connections(quotas: Quotas, address: str) -> None:
     quotas.expect(entity, {CONNECTIONS: 9000.0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "limits"),
     [

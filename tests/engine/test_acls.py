@@ -589,6 +589,7 @@ def test_missing_permission_is_explained() -> None:
     assert failed.error == "CLUSTER_AUTHORIZATION_FAILED"
 
 
+@pytest.mark.slow
 def test_many_bindings_are_changed_in_bounded_operations() -> None:
     """P-ACL-12."""
     world = World()
@@ -604,6 +605,7 @@ def test_many_bindings_are_changed_in_bounded_operations() -> None:
     assert read(world) == set()
 
 
+@pytest.mark.slow
 def test_small_operations_share_batches_of_bounded_size() -> None:
     world = World()
     declared = [acl(f"a{n}", produce=[f"t{n}-{m}" for m in range(10)]) for n in range(400)]
@@ -621,6 +623,7 @@ def test_small_operations_share_batches_of_bounded_size() -> None:
     assert len(sizes) < 100
 
 
+@pytest.mark.slow
 def test_interrupted_deletion_sends_no_further_requests() -> None:
     """Operations that wait for a worker do not begin, so that Ctrl-C ends a deletion of hours in seconds."""
     world = World()

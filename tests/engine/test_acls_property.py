@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def list_declared(resources: list[DesiredResource]) -> set[Binding]:
     return {binding for item in resources for binding in item.get_body(AclBody).bindings}
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples * 5)
 @given(manifests, manifests, st.sets(st.sampled_from(NAMES)))
 def test_any_change_ends_as_declared_and_keeps_order(first: Any, second: Any, foreign: set[str]) -> None:

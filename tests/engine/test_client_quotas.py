@@ -218,6 +218,7 @@ def test_unmanaged_limits_remove_deletes_unmanaged_limits() -> None:
     assert read_limits(world) == {BYTES: 1.0}
 
 
+@pytest.mark.slow
 def test_many_quotas_are_applied_in_few_requests() -> None:
     world = World()
     wanted = [quota(f"q{n}", {"user": f"u{n}"}, producer_byte_rate=n + 1) for n in range(1200)]

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
+import pytest
+
 from kdeclare.core.parts import Connections
 from kdeclare.providers.connect.definition import PROVIDER
 from kdeclare.providers.connect.testing import MemoryConnectCluster, MemoryWorkers
@@ -14,6 +16,8 @@ from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.testing.provider_contract import Declared, ProviderContract
 from tests.connections import connections_to
 from tests.jsontypes import Json
+
+pytestmark = pytest.mark.slow
 
 PLACEHOLDER = "${file:/etc/connect/secrets.properties:keystore}"
 TRUSTSTORE = next(key for key in WHITELIST if key.endswith("truststore.location"))

@@ -133,6 +133,7 @@ def test_journal_position_count_covers_all_steps() -> None:
     assert 30 <= _count_store_steps() <= POSITIONS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "when"), list(_list_store_positions()))
 def test_run_killed_at_journal_position_recovers(n: int, when: When) -> None:
     world = _make_world()
@@ -147,6 +148,7 @@ def test_run_killed_at_journal_position_recovers(n: int, when: When) -> None:
     _recover_and_check(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("n", range(1, _count_requests() + 1))
 def test_run_killed_at_request_recovers(n: int, after: bool) -> None:
@@ -158,6 +160,7 @@ def test_run_killed_at_request_recovers(n: int, after: bool) -> None:
     _recover_and_check(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("n", range(1, _count_requests() + 1))
 def test_timed_out_request_is_settled_and_run_completes(n: int, after: bool) -> None:
@@ -294,6 +297,7 @@ def test_moving_run_has_expected_operations() -> None:
     assert _count_moving_requests() >= 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize(("n", "when"), list(_list_moving_positions()))
 def test_moving_run_killed_at_journal_position_recovers(n: int, when: When, late: bool) -> None:
@@ -307,6 +311,7 @@ def test_moving_run_killed_at_journal_position_recovers(n: int, when: When, late
     _recover_moves_and_check(world, late=late)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("n", range(1, _count_moving_requests() + 1))
@@ -318,6 +323,7 @@ def test_moving_run_killed_at_request_recovers(n: int, after: bool, late: bool) 
     _recover_moves_and_check(world, late=late)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("n", range(1, _count_moving_requests() + 1))
 def test_moving_run_with_timed_out_request_completes(n: int, after: bool) -> None:
@@ -327,6 +333,7 @@ def test_moving_run_with_timed_out_request_completes(n: int, after: bool) -> Non
     _check_arrived(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("second", range(1, 5))
 @pytest.mark.parametrize("n", range(1, _count_moving_requests() + 1))
@@ -345,6 +352,7 @@ def test_moving_run_killed_twice_recovers(n: int, second: int, after: bool) -> N
     _recover_moves_and_check(world, late=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_moving_run_killed_during_cleanup_recovers(after: bool) -> None:
     for n in range(1, 6):

@@ -81,6 +81,7 @@ class StoppingStore(SharedStore):
             super().check_lock()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", range(1, len(CHANGES) + 1))
 @pytest.mark.parametrize("after_check", [False, True], ids=["before the check", "after the check"])
 def test_stopped_run_sends_at_most_the_checked_request(position: int, after_check: bool) -> None:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from kdeclare.core.live.faults import CreatedObject
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.installed_providers import resolve_completely
@@ -18,6 +20,8 @@ from kdeclare.testing.provider_contract import Declared, ProviderContract
 from kdeclare.testing.provider_contract.bench import Bench
 from tests.connections import connections_to
 from tests.jsontypes import Json
+
+pytestmark = pytest.mark.slow
 
 
 def select_kinds(*kinds: str) -> Provider:

@@ -302,6 +302,7 @@ def test_two_drains_of_one_topic_converge() -> None:
     check_settled(world, *declared)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
 def test_factor_change_of_hundred_topics_is_applied_and_rolled_back(before: int, after: int) -> None:
     world = MovingWorld(MemoryCluster(SIX))

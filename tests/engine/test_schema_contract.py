@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from kdeclare.core.parts import Connections
 from kdeclare.core.resources.changes import Action
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -19,6 +21,8 @@ from kdeclare.providers.schema_registry.testing import (
 from kdeclare.testing.provider_contract import Declared, ProviderContract
 from tests.connections import connections_to
 from tests.jsontypes import Json
+
+pytestmark = pytest.mark.slow
 
 
 def avro(name: str, **fields: Json) -> Json:

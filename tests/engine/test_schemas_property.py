@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -76,6 +77,7 @@ def register_elsewhere(data: st.DataObject, world: World) -> None:
         world.elsewhere.set_level(subject, CompatibilityLevel(data.draw(st.sampled_from(LEVELS))))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from(BEHAVIORS), build_declarations(), build_declarations())
 def test_apply_reaches_what_is_declared_and_rollback_restores_it(

@@ -147,11 +147,13 @@ def test_position_count_covers_all_writes() -> None:
     assert run_with_failure(1000, "before", Killed)[1].writes == WRITES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "when"), list(list_positions()))
 def test_run_killed_at_write_is_taken_over(n: int, when: When) -> None:
     check_next_member(run_with_failure(n, when, Killed)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "when"), list(list_positions()))
 def test_write_without_response_loses_nothing(n: int, when: When) -> None:
     check_next_member(run_with_failure(n, when, NoResponse)[0])

@@ -175,6 +175,7 @@ def test_manifest_throttle_overrides_project_throttle() -> None:
     assert list_throttles(world.cluster) == T0
 
 
+@pytest.mark.slow
 def test_very_large_topic_is_throttled_completely() -> None:
     world = MovingWorld(MemoryCluster(dict.fromkeys(range(100001, 100006))))
     count = 1500

@@ -659,6 +659,7 @@ def list_functions(file: str) -> frozenset[str]:
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 
 
+@pytest.mark.slow
 def test_error_table_rows_name_existing_tests() -> None:
     assert len(read_error_table()) > 40
     for row in read_error_table():

@@ -154,6 +154,7 @@ def test_example_succeeds_after_aborted_run(
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @each_example
 def test_example_fails_if_output_is_missing(example: Path, tmp_path: Path) -> None:
     # Kafka's own tools (`python -`) are silent, too: each would wait a minute for a missing cluster

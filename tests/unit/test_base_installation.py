@@ -100,6 +100,7 @@ def write_project(folder: Path) -> None:
         path.write_text(yaml.safe_dump(document))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -69,6 +69,7 @@ def build_log_dirs(sizes: Mapping[TopicPartition, Mapping[int, int]]) -> dict[in
     return {broker: [LogDir("/d", replicas, {})] for broker, replicas in held.items()}
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(partitions=st.lists(draw_partition(), max_size=6))
 def test_traffic_matches_what_brokers_hold_afterwards(partitions: Sequence[MovingPartition]) -> None:

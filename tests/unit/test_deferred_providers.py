@@ -62,10 +62,12 @@ def run_commands(folder: Path, environment: str) -> str:
     return ran.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_commands_for_topics_import_only_what_topics_need(tmp_path: Path) -> None:
     assert run_commands(tmp_path, "bootstrapServers: 'lab:9092'") == "[]"
 
 
+@pytest.mark.slow
 def test_configured_systems_are_imported_because_their_objects_can_refer_to_topics(tmp_path: Path) -> None:
     settings = "bootstrapServers: 'lab:9092', connect: {eu: {urls: ['http://127.0.0.1:1']}}"
     assert run_commands(tmp_path, settings) == f"{[CONNECT_DEFINITION]}"

@@ -47,11 +47,13 @@ def install_distribution(
     (about / "entry_points.txt").write_text(text)
 
 
+@pytest.mark.slow
 def test_entry_points_of_environment_equal_library() -> None:
     check_same_entry_points()
     assert "kafka" in {point.name for point in find_entry_points("kdeclare.providers")}
 
 
+@pytest.mark.slow
 def test_first_distribution_of_same_name_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
     odd = "# c\n[other]\nx = y:z\n\n[kdeclare.x]\none=m:f [extra]\n two = m : g\n"
@@ -68,6 +70,7 @@ def test_first_distribution_of_same_name_is_used(tmp_path: Path, monkeypatch: py
     assert [p.distribution for p in find_entry_points("kdeclare.y")] == ["eggs"]
 
 
+@pytest.mark.slow
 def test_entry_points_in_archive_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "packed.zip"
     with zipfile.ZipFile(archive, "w") as file:
@@ -78,6 +81,7 @@ def test_entry_points_in_archive_are_found(tmp_path: Path, monkeypatch: pytest.M
     assert [p.origin for p in find_entry_points("kdeclare.x")] == ["the package packed 1"]
 
 
+@pytest.mark.slow
 def test_entry_points_in_egg_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     egg = tmp_path / "packed-1-py3.11.egg"
     (egg / "EGG-INFO").mkdir(parents=True)
@@ -88,6 +92,7 @@ def test_entry_points_in_egg_are_found(tmp_path: Path, monkeypatch: pytest.Monke
     assert [p.name for p in find_entry_points("kdeclare.x")] == ["one"]
 
 
+@pytest.mark.slow
 def test_entry_points_of_custom_finder_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_distribution(tmp_path, "far", "[kdeclare.x]\none = m:f\n")
 

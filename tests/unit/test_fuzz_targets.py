@@ -8,6 +8,7 @@ from tests.fuzzing.targets import TARGET_NAMES, load_target
 MUTATIONS = 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGET_NAMES)
 def test_seeds_of_target_are_handled(name: str) -> None:
     target = load_target(name)
@@ -17,6 +18,7 @@ def test_seeds_of_target_are_handled(name: str) -> None:
         assert check_input(target, seed) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGET_NAMES)
 def test_mutations_of_seeds_are_handled(name: str) -> None:
     target = load_target(name)

@@ -135,6 +135,7 @@ def cut_answer(respond: Callable[[Any], Any], length: int, request: Any) -> tupl
     return respond(request), length
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
 def test_change_whose_answer_is_cut_is_unknown_and_not_repeated(name: str) -> None:
     api, respond, call = CHANGES[name]

@@ -166,6 +166,7 @@ def make_created_response(configs: int, topics: int = 1) -> bytes:
     return body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "body", "per_byte"),
     [

@@ -19,6 +19,7 @@ def test_consumers_and_producers_are_not_imported() -> None:
     assert run_python(f"{IMPORTED} print([m for m in {unused} if f'kafka.{{m}}' in sys.modules])") == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "heavy"),
     [

@@ -16,6 +16,7 @@ REQUIRED = [text for text in requires("kdeclare") or () if "extra ==" not in tex
 NEEDED = {canonicalize_name(Requirement(text).name) for text in REQUIRED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", sorted(NEEDED - {"pydantic"}))
 def test_core_contract_forbids_every_library_except_pydantic(library: str) -> None:
     """A new dependency of the project must be added to the contract of the core."""
@@ -26,6 +27,7 @@ def test_core_contract_forbids_every_library_except_pydantic(library: str) -> No
     assert modules & set(core["forbidden_modules"]), modules
 
 
+@pytest.mark.slow
 def test_no_folder_has_too_many_modules_and_no_imports_form_a_cycle() -> None:
     modules = find_modules(PROJECT.parent)
     assert find_large_folders(modules) == {}

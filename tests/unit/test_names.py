@@ -82,6 +82,7 @@ def is_well_named(name: str) -> bool:
     return name.split("_")[0] in VERBS | QUESTIONS | CONVERSIONS
 
 
+@pytest.mark.slow
 def test_public_functions_start_with_a_verb() -> None:
     unlisted = {place for place, name in list_public_functions() if not is_well_named(name)}
     assert unlisted - NOUNS.keys() == set()

@@ -375,6 +375,7 @@ def test_load_plan_reports_unreadable_file(tmp_path: Path, content: bytes | None
     assert caught.value.diagnostics[0].code in ("plan-not-read", "plan-not-json")
 
 
+@pytest.mark.slow
 def test_plan_file_of_5000_operations_is_fast() -> None:
     resources = [ResourceId("Topic", f"payments.topic-{n}") for n in range(5000)]
     configs = {"retention.ms": "604800000", "max.message.bytes": "1048576"}

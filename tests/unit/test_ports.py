@@ -81,6 +81,7 @@ def read_ports(process: "subprocess.Popen[str]") -> list[int]:
     return [int(port) for port in process.stdout.readline().split()]
 
 
+@pytest.mark.slow
 def test_processes_that_prefer_same_ports_get_different_ports(starter: Starter) -> None:
     started = [starter.start(f"import sys{CHOOSE}{WAIT}") for _ in range(2)]
     first, second = (read_ports(process) for process in started)
@@ -88,6 +89,7 @@ def test_processes_that_prefer_same_ports_get_different_ports(starter: Starter) 
     assert not set(first) & set(second)
 
 
+@pytest.mark.slow
 def test_processes_divide_ports_and_leave_them_when_killed(
     starter: Starter, ports: list[int], tmp_path: Path
 ) -> None:

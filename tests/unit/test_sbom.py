@@ -104,6 +104,7 @@ def test_sbom_describes_kdeclare_and_what_needs_what(text: str) -> None:
     assert pyspark in needs[root["bom-ref"]]
 
 
+@pytest.mark.slow
 def test_sbom_without_package_registry_has_no_hashes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,6 +52,7 @@ def run(folder: Path, files: dict[str, str]) -> list[str]:
     return recorder.log
 
 
+@pytest.mark.slow
 def test_files_are_sorted_and_servers_stop_after_their_last_test(tmp_path: Path) -> None:
     kafka = "pytestmark = pytest.mark.kafka\n"
     files = {
@@ -65,12 +66,14 @@ def test_files_are_sorted_and_servers_stop_after_their_last_test(tmp_path: Path)
     assert " ".join(ran) == ("test_d +red test_c test_g test_e +blue test_f -red test_a -blue test_b")
 
 
+@pytest.mark.slow
 def test_server_that_a_fixture_requests_by_name_stops_after_its_last_test(tmp_path: Path) -> None:
     files = {"test_1.py": "def test_a(bed): pass", "test_2.py": "def test_b(bed): pass\ndef test_c(): pass"}
     ran = run(tmp_path, files)
     assert " ".join(ran) == ("test_a[memory] +blue test_a[real] test_b[memory] test_b[real] -blue test_c")
 
 
+@pytest.mark.slow
 def test_stopped_server_starts_again_for_an_unexpected_user(tmp_path: Path) -> None:
     hidden = "def test_b(request): assert request.getfixturevalue('bl' + 'ue') == 'blue'"
     files = {"test_1.py": "@pytest.mark.kafka\ndef test_a(blue): pass", "test_2.py": hidden}
@@ -79,6 +82,7 @@ def test_stopped_server_starts_again_for_an_unexpected_user(tmp_path: Path) -> N
     assert {"test_a", "test_b"} <= {*ran}
 
 
+@pytest.mark.slow
 def test_server_is_stopped_when_its_last_test_fails_to_start(tmp_path: Path) -> None:
     skipped = "@pytest.fixture\ndef skipping(): pytest.skip('no reason')\n"
     files = {

@@ -96,6 +96,7 @@ def list_modules() -> Iterator[tuple[str, Path]]:
             yield path.relative_to(PACKAGE).as_posix(), path
 
 
+@pytest.mark.slow
 def test_core_and_engine_use_no_provider_terms() -> None:
     found = {noun for name, path in list_modules() for noun in find_provider_terms(name, path.read_text())}
     assert found - ALLOWED == set()

@@ -67,6 +67,7 @@ def draw_case(draw: st.DrawFn) -> Case:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(case=draw_case())
 def test_outage_of_one_broker_matches_simulation(case: Case) -> None:
@@ -89,6 +90,7 @@ def test_outage_of_one_broker_matches_simulation(case: Case) -> None:
         assert counts[worst] == max(counts.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(case=draw_case())
 def test_outage_of_one_rack_matches_simulation(case: Case) -> None:
@@ -111,6 +113,7 @@ def test_outage_of_one_rack_matches_simulation(case: Case) -> None:
     assert change.relieved == len(before - after)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(case=draw_case())
 def test_partition_with_broker_without_rack_has_no_critical_rack(case: Case) -> None:

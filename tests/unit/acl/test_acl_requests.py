@@ -143,6 +143,7 @@ def test_small_deletions_are_sent_only_once() -> None:
     assert controller.measured == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay_s", [0, 0.004, 0.03])
 @pytest.mark.parametrize("seconds_per_scanned", [0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5])
 def test_scan_exceeds_target_by_at_most_one_filter(seconds_per_scanned: float, delay_s: float) -> None:
@@ -160,6 +161,7 @@ def test_number_of_requests_is_near_optimum() -> None:
     assert len(controller.sizes) < 2 * optimum
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation_size", [1, 10, 100])
 @pytest.mark.parametrize("log_s", [0.0, 0.003, 0.03])
 @pytest.mark.parametrize("seconds_per_scanned", [1e-7, 1e-6, 1e-5, 1e-4])

@@ -112,6 +112,7 @@ def test_load_manifests_returns_errors_without_raising(kdeclare: CommandLine) ->
     assert loaded.desired == ()
 
 
+@pytest.mark.slow
 def test_import_needs_neither_spark_nor_command_line() -> None:
     """Both are slow to import, and a program that only plans needs neither."""
     code = (
@@ -122,6 +123,7 @@ def test_import_needs_neither_spark_nor_command_line() -> None:
     assert ran.stdout == "[]\n", ran.stderr
 
 
+@pytest.mark.slow
 def test_logged_warnings_are_not_printed() -> None:
     """Python prints warnings that no handler took."""
     code = "import logging, kdeclare.api; logging.getLogger('kdeclare.app.workspace').warning('heard')"

@@ -161,6 +161,7 @@ def test_rights_of_undeclared_kinds_are_not_checked(kdeclare: CommandLine, secur
     assert secured.validated == []
 
 
+@pytest.mark.slow
 def test_rights_of_declared_kinds_are_checked(kdeclare: CommandLine, secured: SecuredMemory) -> None:
     grant(kdeclare, *READING)
     declare_every_kind(kdeclare)
@@ -229,6 +230,7 @@ def test_requested_kinds_are_checked_and_never_fail(kdeclare: CommandLine, secur
     assert run(kdeclare, "--kind", "Acl")[0].code == ExitCode.OK
 
 
+@pytest.mark.slow
 def test_rights_of_the_group_commands_are_checked_on_request(
     kdeclare: CommandLine, secured: SecuredMemory
 ) -> None:
@@ -305,6 +307,7 @@ def test_team_without_rights_on_the_cluster_passes(kdeclare: CommandLine, secure
     assert kdeclare.cluster.dump() == before, "the doctor changes nothing"
 
 
+@pytest.mark.slow
 def test_missing_acls_are_a_manifest_that_fixes_the_checks(
     kdeclare: CommandLine, secured: SecuredMemory
 ) -> None:

@@ -379,6 +379,7 @@ def test_task_reads_fleet_named_by_absolute_path(
         assert [row["error"] for row in of_there] == [None] * len(of_here)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "end", ["os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "os.kill(0, signal.SIGHUP)"]
 )

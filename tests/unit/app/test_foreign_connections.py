@@ -282,6 +282,7 @@ def test_doctor_shows_result_of_provider_examination(
     assert (check.what, view.exit_code) == ("https://books is shut", ExitCode.ERROR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("oven", "standing", "what"),
     [

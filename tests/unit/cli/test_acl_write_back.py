@@ -272,6 +272,7 @@ def draw_removal(random: Random, live: set[str], principals: list[str]) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_plan_after_write_back_has_no_changes(kdeclare: CommandLine, seed: int) -> None:
     random = Random(seed)

@@ -203,6 +203,7 @@ def test_rollback_after_no_wait_removes_throttle(kdeclare: CommandLine) -> None:
     assert read_leftovers(kdeclare) == ({}, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nth", range(1, 11))
 def test_status_watch_continues_until_cleanup(kdeclare: CommandLine, nth: int) -> None:
     """The last reassignment can end before, between or after the requests of status."""
@@ -431,6 +432,7 @@ def test_validate_sends_no_requests(kdeclare: CommandLine) -> None:
     assert not kdeclare.cluster.calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "Topic", "BrokerConfig", "Reassignment", "Project"])
 def test_schema_validates_topic(kdeclare: CommandLine, kind: str | None) -> None:
     ran = kdeclare("schema", *(["--kind", kind] if kind else []))
@@ -445,6 +447,7 @@ def test_schema_validates_topic(kdeclare: CommandLine, kind: str | None) -> None
     assert Draft202012Validator(schema).is_valid(topic) is (kind in (None, "Topic"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "Topic"])
 def test_overlay_schema_accepts_partial_topic(kdeclare: CommandLine, kind: str | None) -> None:
     ran = kdeclare("schema", "--overlay", *(["--kind", kind] if kind else []))

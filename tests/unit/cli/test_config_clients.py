@@ -61,6 +61,7 @@ ENTITIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ENTITIES)
 def test_alter_changes_quotas_of_the_entity(kdeclare: CommandLine, options: str) -> None:
     ran = alter(kdeclare, f"{options} --add-config {RATE}=10MiB,request_percentage=12.5")
@@ -233,6 +234,7 @@ def test_limit_of_undeclared_entity_is_not_written(kdeclare: CommandLine, manife
     assert (read_quotas(kdeclare), manifest.read_text()) == (before, QUOTA_MANIFEST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_plan_after_write_back_has_no_changes(kdeclare: CommandLine, manifest: Path, seed: int) -> None:
     random = Random(seed)

@@ -32,6 +32,7 @@ def set_time(run: Path, event: str, key: str, time: str) -> None:
     (run / "summary.json").unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", BAD_TIMES)
 @pytest.mark.parametrize(
     ("event", "key"),

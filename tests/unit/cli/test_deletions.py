@@ -221,6 +221,7 @@ SETTINGS: dict[str, Callable[[int], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_removed_settings_count_as_deletions(kdeclare: CommandLine, kind: str) -> None:
     kdeclare.monkeypatch.setenv("P", "correct horse battery")

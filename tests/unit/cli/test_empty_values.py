@@ -22,6 +22,7 @@ PARAMETERS = list(list_parameters(build_application().root))
 COMMANDS = sorted({path for path, _ in PARAMETERS})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_every_parameter_rejects_empty_value(kdeclare: CommandLine, path: tuple[str, ...]) -> None:
     for param in (param for command, param in PARAMETERS if command == path):

@@ -212,6 +212,7 @@ def test_config_describe_reports_unknown_or_fenced_broker(shop: CommandLine) -> 
     assert shop("config", "describe", "--broker", "3").code == 1
 
 
+@pytest.mark.slow
 def test_topic_list_imports_only_what_it_needs(tmp_path: Path) -> None:
     unwanted = (
         "rich",

@@ -140,6 +140,7 @@ def test_sarif_attaches_findings_in_stream_to_the_project_file(kdeclare: Command
     assert "stdin" not in ran.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("redirection", "code"), [("<&-", 1), ("< topics.yaml", 0)])
 def test_validate_reads_redirected_stdin(tmp_path: Path, redirection: str, code: int) -> None:
     (tmp_path / "topics.yaml").write_text(_PIPED)

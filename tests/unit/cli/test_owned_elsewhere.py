@@ -68,6 +68,7 @@ def test_resource_of_another_project_is_not_adopted(shared: CommandLine, configs
     assert shared("plan", "--detailed-exitcode").code == 0, "the topic was not changed"
 
 
+@pytest.mark.slow
 def test_states_on_a_git_branch_are_compared(shared_branch: CommandLine) -> None:
     path = declare_in_billing(shared_branch)
     refused = shared_branch("plan", *BILLING)

@@ -175,6 +175,7 @@ FAILING = {
 BROKEN = UNUSABLE | FAILING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_policy_blocks_every_command(kdeclare: CommandLine, name: str) -> None:
     broken = BROKEN[name]

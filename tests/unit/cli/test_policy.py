@@ -351,6 +351,7 @@ def test_validate_rejects_cases_among_manifests(kdeclare: CommandLine) -> None:
     assert "Move policy tests out of the manifests" in ran.out + ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "PolicyTest"])
 def test_policy_test_schema_accepts_cases(kdeclare: CommandLine, kind: str | None) -> None:
     schema = json.loads(kdeclare("schema", *(["--kind", kind] if kind else [])).out)

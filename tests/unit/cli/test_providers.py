@@ -369,6 +369,7 @@ def test_registry_ignores_working_folder(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(registry.KINDS)
 
 
+@pytest.mark.slow
 def test_kind_of_schemas_imports_no_schema_parser() -> None:
     """The parsers take 10 ms to import, and only comparisons of schemas need them."""
     code = (

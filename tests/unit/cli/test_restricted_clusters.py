@@ -106,6 +106,7 @@ def shop(kdeclare: CommandLine) -> CommandLine:
     return kdeclare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restriction", RESTRICTIONS)
 def test_commands_work_without_what_they_do_not_need(shop: CommandLine, restriction: str) -> None:
     shop.cluster.restrictions = RESTRICTIONS[restriction]
@@ -136,6 +137,7 @@ UNAVAILABLE_KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "objects", "spec"), UNAVAILABLE_KINDS)
 def test_declared_kind_that_brokers_do_not_support_is_blocked_alone(
     shop: CommandLine, kind: str, objects: str, spec: dict[str, object]

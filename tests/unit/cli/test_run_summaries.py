@@ -44,6 +44,7 @@ def test_history_reads_no_plan_and_no_journal(kdeclare: CommandLine) -> None:
     assert (reads["summary.json"], reads["plan.json"], reads["journal.jsonl"]) == (6, 0, 0)
 
 
+@pytest.mark.slow
 def test_status_and_plan_read_as_much_after_many_runs_as_after_few(kdeclare: CommandLine) -> None:
     counts = []
     for count in (21, 9):  # `status` searches the last 20 plans for the run that started ongoing work

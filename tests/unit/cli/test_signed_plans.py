@@ -250,6 +250,7 @@ def test_fleet_apply_obeys_the_projects_requirement(kdeclare: CommandLine) -> No
     assert fleet.applied_clusters == []
 
 
+@pytest.mark.slow
 def test_pinned_cluster_id_refuses_every_other_cluster(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     live_id = kdeclare.cluster.describe().id

@@ -220,6 +220,7 @@ def test_plan_reports_full_disk_for_output(kdeclare: CommandLine, output: str) -
     assert "Output cannot be written" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_command_with_closed_streams_succeeds_and_writes_nothing_elsewhere(
     kdeclare: CommandLine, closed: str

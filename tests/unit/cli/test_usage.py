@@ -213,6 +213,7 @@ NOT_FOR_PLANS = (
 )
 
 
+@pytest.mark.slow
 def test_plan_imports_only_what_it_needs(tmp_path: Path) -> None:
     code = (
         "import sys; from kdeclare.cli.main import main;"

@@ -288,6 +288,7 @@ def test_import_leaves_out_resources_that_are_declared_with_given_variables(
     assert "1 resource (already declared in the project)" in ran.err
 
 
+@pytest.mark.slow
 def test_doctor_checks_manifests_with_given_variables(declared_topic: CommandLine) -> None:
     def check_manifests(*options: str) -> str:
         checks = json.loads(declared_topic("doctor", "--format", "json", *options).out)["checks"]

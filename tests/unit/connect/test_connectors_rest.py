@@ -197,6 +197,7 @@ FORWARD = "IO Error trying to forward REST request"
 TIMEOUT = "Request timed out. The worker is currently reading to the end of the config topic"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "message", "code", "kind"),
     [

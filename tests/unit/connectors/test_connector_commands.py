@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import yaml
 
 from kdeclare.core.exit_codes import ExitCode
@@ -169,6 +170,7 @@ def test_doctor_checks_connect_clusters(kdeclare: CommandLine, connect: MemoryCo
     assert checks == {"connect/eu": ("ok", "responds, with Kafka Connect 4.3.1 and 1 connector")}
 
 
+@pytest.mark.slow
 def test_doctor_warns_of_logins_without_encryption(
     kdeclare: CommandLine, connect: MemoryConnectCluster
 ) -> None:

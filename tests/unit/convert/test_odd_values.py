@@ -30,6 +30,7 @@ def list_variants(value: Any) -> Iterator[Any]:
             yield from ([*value[:index], variant, *value[index + 1 :]] for variant in list_variants(item))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source_format", "source"),
     [

@@ -13,10 +13,12 @@ from scripts.prose.phrases import find_phrases
 from scripts.prose.texts import Text, TextKind, collect_texts, find_diagnostics, read_page, render
 
 
+@pytest.mark.slow
 def test_texts_have_no_dropped_phrases() -> None:
     assert [str(finding) for finding in find_phrases(collect_texts())] == []
 
 
+@pytest.mark.slow
 def test_diagnostics_have_constant_summaries_and_hints_that_start_with_verbs() -> None:
     assert list(check_diagnostics()) == []
 

@@ -14,6 +14,7 @@ from scripts.reference.documents import PRINTED_BY
 NAMES = ("cli.md", "documents.md", "exit-codes.md", "library.md", "manifests.md", "tables.md")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_reference_page_is_up_to_date(name: str) -> None:
     """To update them: KDECLARE_UPDATE_GOLDEN=1, or python -m scripts.reference."""

@@ -29,6 +29,7 @@ each_page = pytest.mark.parametrize("file", PAGES, ids=get_relative_path)
 _BREAKS = {"&&", "||", "|", ";", ">", ">>", "<", "2>"}
 
 
+@pytest.mark.slow
 @each_page
 def test_doc_links_point_to_existing_files(file: Path) -> None:
     inside = [link for link in list_links(file) if not re.match(r"[a-z]+:|#", link)]
@@ -36,6 +37,7 @@ def test_doc_links_point_to_existing_files(file: Path) -> None:
     assert not lost
 
 
+@pytest.mark.slow
 @each_page
 def test_doc_command_lines_are_valid(file: Path) -> None:
     wrong = {line: problem for line in list_command_lines(file) if (problem := find_unknown_word(line))}
@@ -62,6 +64,7 @@ def test_find_unknown_word_of_command_line(line: str, problem: str | None) -> No
     assert find_unknown_word(line) == problem
 
 
+@pytest.mark.slow
 def test_docs_contain_command_lines() -> None:
     shown = {get_relative_path(file): len(list(list_command_lines(file))) for file in PAGES}
     assert shown["README.md"] > 10

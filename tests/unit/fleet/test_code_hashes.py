@@ -57,6 +57,7 @@ def test_hash_ignores_compiled_modules(tmp_path: Path) -> None:
     assert hash_folder(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_changed_line_of_kdeclare_changes_hash_in_folders_and_zip_files(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     source = Path(kdeclare.__path__[0])

@@ -140,6 +140,7 @@ def test_runs_that_changed_a_quota_are_found_by_its_entity(lab: Lab) -> None:
     assert lab.origins("ClientQuota/user=alice")[0] == [["0"], ["1"], [OTHER]]
 
 
+@pytest.mark.slow
 def test_runs_that_changed_a_binding_are_found_by_its_key(lab: Lab) -> None:
     def declare(*operations: str) -> None:
         entry = {"topic": "orders", "allow": list(operations)}

@@ -29,6 +29,7 @@ def list_unchanged(summary: dict[str, Any]) -> list[str]:
     return [cluster["name"] for cluster in summary["clusters"] if cluster["unchanged"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_incremental_audits_of_changing_fleet_equal_full_audits(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -68,6 +69,7 @@ def audit_again(fleet: ChangingFleet, *options: str) -> list[str]:
     return list_unchanged(incremental)
 
 
+@pytest.mark.slow
 def test_change_of_policy_compares_clusters_again(fleet: ChangingFleet) -> None:
     prepare(fleet)
     fleet.limits["ruled"] = 2
@@ -81,6 +83,7 @@ def test_change_in_one_of_two_entries_of_a_cluster_compares_both_again(fleet: Ch
     assert audit_again(fleet) == ["plain", "ready"]
 
 
+@pytest.mark.slow
 def test_policies_with_custom_code_are_always_evaluated(fleet: ChangingFleet) -> None:
     """Custom code can read files or the clock, so that its verdicts can change although no cluster has."""
     prepare(fleet)
@@ -91,12 +94,14 @@ def test_policies_with_custom_code_are_always_evaluated(fleet: ChangingFleet) ->
     assert {row["cluster"] for row in rows if "the file names this topic" in row["message"]} == {"custom"}
 
 
+@pytest.mark.slow
 def test_different_options_compare_all_clusters_again(fleet: ChangingFleet) -> None:
     prepare(fleet)
     assert audit_again(fleet, "--no-unmanaged-configs") == []
     assert audit_again(fleet, "--no-unmanaged-configs") == ["plain", "ready", "ruled", "shared"]
 
 
+@pytest.mark.slow
 def test_other_versions_compare_all_clusters_again(
     fleet: ChangingFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +118,7 @@ def test_other_versions_compare_all_clusters_again(
         assert audit_again(fleet) == []
 
 
+@pytest.mark.slow
 def test_other_code_of_same_version_compares_all_clusters_again(
     fleet: ChangingFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +128,7 @@ def test_other_code_of_same_version_compares_all_clusters_again(
         assert audit_again(fleet) == []
 
 
+@pytest.mark.slow
 def test_cluster_is_compared_again_if_its_stored_findings_were_altered(fleet: ChangingFleet) -> None:
     """The number of rows is still the same, so that the audit accepts the table."""
     fleet.create_topic("plain")
@@ -138,6 +145,7 @@ def test_cluster_is_compared_again_if_its_stored_findings_were_altered(fleet: Ch
     assert audit_again(fleet) == ["ready", "ruled", "shared"]
 
 
+@pytest.mark.slow
 def test_record_without_fingerprints_compares_all_clusters_again(fleet: ChangingFleet) -> None:
     """Earlier versions recorded none."""
     prepare(fleet)
@@ -149,6 +157,7 @@ def test_record_without_fingerprints_compares_all_clusters_again(fleet: Changing
     assert audit_again(fleet) == []
 
 
+@pytest.mark.slow
 def test_unreadable_cluster_is_compared_as_soon_as_it_can_be_read(fleet: ChangingFleet) -> None:
     fleet.down.add("plain")
     prepare(fleet)

@@ -53,6 +53,7 @@ def test_every_kind_has_a_scenario_with_every_finding() -> None:
         assert set(scenario.found) == set(FINDINGS), kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finding", FINDINGS)
 @pytest.mark.parametrize("kind", SCENARIOS)
 def test_local_audit_finds_drift(kind: str, finding: FindingKind, find_rows: FindRows) -> None:

@@ -40,6 +40,7 @@ def build_findings(*short: tuple[str, str, str, str | None], seen: datetime = MO
     return [dict.fromkeys(FINDINGS.names) | row | times for row in known]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("unmanaged_keys", [True, False])
 def test_skipping_proven_resources_does_not_change_findings(seed: int, unmanaged_keys: bool) -> None:
@@ -195,6 +196,7 @@ def test_documented_program_reads_tables(
     assert capsys.readouterr().out == f"{summary['audit_id']} {summary['rows']['findings']}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--engine", "local"], []], ids=["local", "auto"])
 def test_local_audit_needs_no_spark(
     options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

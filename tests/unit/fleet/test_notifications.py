@@ -124,6 +124,7 @@ def test_message_is_sent_once(fleet: RealFleet, hook: Hook, capsys: pytest.Captu
     assert hook.messages[1] == message
 
 
+@pytest.mark.slow
 def test_message_reports_what_changed_since_previous_message(fleet: RealFleet, hook: Hook) -> None:
     audit(fleet)
     notify(fleet)
@@ -157,6 +158,7 @@ def test_nothing_new_sends_nothing(fleet: RealFleet, hook: Hook, capsys: pytest.
     assert (hook.messages[1]["new_count"], hook.messages[1]["fixed_count"]) == (0, 0)
 
 
+@pytest.mark.slow
 def test_failed_message_is_part_of_next_one(
     fleet: RealFleet, hook: Hook, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,6 +174,7 @@ def test_failed_message_is_part_of_next_one(
     assert hook.messages[2]["fixed"] == hook.messages[1]["fixed"]
 
 
+@pytest.mark.slow
 def test_failed_first_message_is_part_of_next_one(fleet: RealFleet, hook: Hook) -> None:
     audit(fleet)
     hook.responses = [answer(403)]
@@ -189,6 +192,7 @@ def test_failed_first_message_is_part_of_next_one(fleet: RealFleet, hook: Hook) 
     assert [record["state"] for record in read_records(fleet)] == ["failed"] * 3 + ["sent"]
 
 
+@pytest.mark.slow
 def test_several_failed_messages_are_part_of_next_one(fleet: RealFleet, hook: Hook) -> None:
     add_notifications(fleet, "- {name: platform, url: '${env.HOOK_URL}', format: json, events: [always]}")
     audit(fleet)
@@ -248,6 +252,7 @@ def test_message_that_cannot_be_recorded_is_not_sent(
     assert hook.bodies == []
 
 
+@pytest.mark.slow
 def test_failure_to_record_a_sent_message_is_reported(
     fleet: RealFleet, hook: Hook, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -355,6 +360,7 @@ def test_audit_checks_notifications_first(fleet: RealFleet, capsys: pytest.Captu
     assert not (fleet.folder / "audits").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("responses", "expected_waits"),
     [
@@ -376,6 +382,7 @@ def test_temporary_errors_are_retried(
     assert len(set(hook.bodies)) == 1  # every attempt sends the same message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("responses", "attempts", "reason"),
     [
@@ -434,6 +441,7 @@ def test_one_failed_target_does_not_stop_others(
     assert "secret-of-another-hook" not in shown.out + shown.err
 
 
+@pytest.mark.slow
 def test_url_and_headers_are_never_shown_or_stored(
     fleet: RealFleet, hook: Hook, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -490,6 +498,7 @@ def send_partially(body: str) -> Callable[[BaseHTTPRequestHandler], None]:
     return respond
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("respond", "text"),
     [
@@ -520,6 +529,7 @@ def test_explanation_contains_no_part_of_url(
     assert "4711" not in shown.out + shown.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "proxy",
     [
@@ -553,6 +563,7 @@ def test_unusable_proxy_does_not_stop_others(
     assert "proxy.example" not in shown.out + shown.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
@@ -581,6 +592,7 @@ def test_unusable_url_is_explained_without_the_url(
     assert webhook.explain_webhook_problem("http://hooks.example/x", allow_http=True) is None
 
 
+@pytest.mark.slow
 def test_certificates_are_verified(
     fleet: RealFleet, pems: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

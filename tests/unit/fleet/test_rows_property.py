@@ -4,6 +4,7 @@ import json
 from random import Random
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +99,7 @@ def _is_unmanaged_key(item: Row) -> bool:
     return item["finding"] == "unmanaged" and item["path"] is not None
 
 
+@pytest.mark.slow
 def test_facts_prove_nearly_all_clean_rows_with_plain_values() -> None:
     fleet = generate_fleet(Random(5), clusters=20, topics=50, plain=True)
     live, findings = _index_by_key(fleet.live), _collect_findings(fleet)
@@ -110,6 +112,7 @@ def test_facts_prove_nearly_all_clean_rows_with_plain_values() -> None:
     assert sum(in_order) / len(in_order) > 0.98
 
 
+@pytest.mark.slow
 def test_facts_prove_most_clean_rows() -> None:
     fleet = generate_fleet(Random(6), clusters=40, topics=20)
     live, findings = _index_by_key(fleet.live), _collect_findings(fleet)
@@ -150,6 +153,7 @@ def test_rows_match_table_schemas(seed: int) -> None:
     assert all(list(row) == LIVE.names for row in fleet.live)
 
 
+@pytest.mark.slow
 def test_generated_fleets_have_findings_of_every_kind() -> None:
     fleet = generate_fleet(Random(7), clusters=40, topics=20)
     kinds = {item["finding"] for item in audit_rows(fleet.declared, fleet.live)}

@@ -238,6 +238,7 @@ def test_parse_assignments_uses_last_duplicate_field() -> None:
     assert parse_assignments(content, FILE) == (make_assignment("foo", 0, 1, 2),)
 
 
+@pytest.mark.slow
 def test_parse_assignments_reports_many_mistakes_quickly() -> None:
     assert (
         len(find_problems(make_text(*(make_entry(partition=n, replicas=[1, 1]) for n in range(5000)))))

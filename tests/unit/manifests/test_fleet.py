@@ -248,6 +248,7 @@ def test_select_clusters_rejects_unknown_names_and_labels(
     assert f"{problem.detail} {problem.hint}".strip().endswith(words)
 
 
+@pytest.mark.slow
 def test_fleet_schema_agrees_with_reader(tmp_path: Path) -> None:
     assert "Fleet" in list_schema_kinds()
     for kind in (None, "Fleet"):

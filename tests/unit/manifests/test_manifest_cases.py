@@ -49,6 +49,7 @@ def read_cases(table: Path) -> Iterator[Case]:
 ALL = [case for table in TABLES for case in read_cases(table)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ALL, ids=lambda case: f"{case.table.stem}: {case.name}")
 def test_manifest_case_gives_expected_diagnostics(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -208,6 +208,7 @@ def test_number_with_thousands_of_digits_is_rejected() -> None:
     assert get_codes(load()) == ["wrong-type"]
 
 
+@pytest.mark.slow
 def test_file_with_ten_thousand_resources_is_loaded() -> None:
     Path("a.yaml").write_text("---\n".join(TOPIC.format(f"t{n}") for n in range(10_000)))
     result = load()

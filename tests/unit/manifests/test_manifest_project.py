@@ -167,6 +167,7 @@ def test_open_project_rejects_unreadable_file(tmp_path: Path, make: object) -> N
     assert failure.value.diagnostics[0].code in ("unreadable-file", "not-utf8", "bad-project")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "valid"),
     [

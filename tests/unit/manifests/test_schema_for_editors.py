@@ -99,6 +99,7 @@ def test_schema_of_one_kind_has_same_descriptions() -> None:
     assert build_manifest_schema("Topic")["$defs"]["TopicSpec"] == SCHEMA["$defs"]["TopicSpec"]
 
 
+@pytest.mark.slow
 def test_overlay_schema_requires_only_kind_and_name() -> None:
     """The overlay of docs/environments.md, and the fields that a merge adds to it."""
     whole: dict[str, Any] = {"kind": "Topic", "metadata": {"name": "orders"}, "spec": {"partitions": 48}}
@@ -120,6 +121,7 @@ def test_overlay_schema_requires_complete_list_elements() -> None:
     assert not is_valid_overlay(drain | {"spec": {"partitions": [{"topic": "orders", "partition": 0}]}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Defaults", "Policy", "PolicyTest", "Project", "Fleet"])
 def test_overlay_schema_rejects_kinds_without_overlays(kind: str) -> None:
     assert not is_valid_overlay({"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": "x"}})

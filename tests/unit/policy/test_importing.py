@@ -382,6 +382,7 @@ class Needy(Naming):
         assert found[1].endswith("(library.py:3).")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "detail"),
     [

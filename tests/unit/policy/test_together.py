@@ -1,5 +1,6 @@
 """Rules that are evaluated together give the same verdicts as one by one."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ def test_group_reads_same_fields_as_single_rules() -> None:
     }
 
 
+@pytest.mark.slow
 def test_group_too_large_for_one_expression_is_evaluated_one_by_one() -> None:
     items = make_policies([f"post.partitions != {n} && topic != '{'x' * 3000}'" for n in range(100, 400)])
     request = make_creation(State(num_partitions=1))

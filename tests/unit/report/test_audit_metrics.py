@@ -15,6 +15,7 @@ def test_metrics_of_small_audit_match_golden_file() -> None:
     check_golden("audit-metrics", render_audit_metrics(build_small_audit()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parse", [parse_openmetrics, parse_prometheus])
 def test_metrics_count_all_findings_with_hostile_names(parse) -> None:  # type: ignore[no-untyped-def]
     audit = replace(build_big_audit(), left_out=5)

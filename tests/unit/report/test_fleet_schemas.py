@@ -73,6 +73,7 @@ def test_fleet_schemas_match_docs() -> None:
     assert {name for name, _ in DOCUMENTS} == build_fleet_schemas().keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "document"), DOCUMENTS)
 def test_fleet_documents_fit_schemas(name: str, document: dict[str, Any]) -> None:
     validator = Draft202012Validator(build_fleet_schemas()[name])

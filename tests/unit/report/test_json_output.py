@@ -43,6 +43,7 @@ def test_plan_documents_fit_schema(name: str) -> None:
     Draft202012Validator(build_plan_schema()).validate(build_plan_document(SAMPLES[name]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_run_documents_fit_schema_and_match_text(name: str) -> None:
     document = _dump(build_run_document(RUNS[name], seconds=1.5))

@@ -217,6 +217,7 @@ def test_plan_markdown_of_few_changes_is_complete() -> None:
     assert text.count("<details>") == 29
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["x" * 2000, "@a|" * 2000, "<&>" * 300, "é"])
 def test_plan_markdown_of_large_hostile_plan_fits_limit(text: str) -> None:
     base = make_hostile_plan(text)

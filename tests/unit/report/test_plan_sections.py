@@ -80,6 +80,7 @@ def test_comments_and_pages_show_texts_below_the_lines() -> None:
     assert "Thing/" not in plan_text(make_plan())
 
 
+@pytest.mark.slow
 def test_comparisons_in_comments_share_the_space() -> None:
     long = [f"line {n} {'x' * 50}" for n in range(2000)]
     texts = tuple(compare(long, ["x"], f"Thing/{n}") for n in range(200))

@@ -295,6 +295,7 @@ def test_check_without_versions_is_not_checked(
 # --- errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "error_code", "error"),
     [

@@ -306,6 +306,7 @@ def test_other_layout_is_the_same_schema(data: st.DataObject, schema: Any) -> No
     assert not diff_schema_texts(first, second).has_changes
 
 
+@pytest.mark.slow
 @given(st.data(), build_schemas())
 def test_edit_makes_another_schema_with_described_differences(data: st.DataObject, schema: Any) -> None:
     first = build_json_schema(write_schema(data.draw, schema))
@@ -318,6 +319,7 @@ def test_edit_makes_another_schema_with_described_differences(data: st.DataObjec
     assert diff_schema_texts(first, second).has_changes
 
 
+@pytest.mark.slow
 @given(build_schemas(), build_schemas())
 def test_two_schemas_are_the_same_if_nothing_differs(one: Any, other: Any) -> None:
     first, second = build_json_schema(one), build_json_schema(other)

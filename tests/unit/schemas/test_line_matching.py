@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def test_long_texts_of_repeated_lines_match_at_the_same_distance() -> None:
     assert all(i == j for i, j in pairs)
 
 
+@pytest.mark.slow
 def test_schema_of_a_megabyte_is_compared_line_by_line() -> None:
     """difflib needs minutes for this schema."""
 

@@ -81,6 +81,7 @@ def test_pages_and_comments_show_the_schema_before_and_after(
     assert "blocked_operations" not in document
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cause", ["schema-incompatible", "schema-older-version", "adopt", "policy-violation"]
 )
@@ -311,6 +312,7 @@ def read_checks(kdeclare: CommandLine) -> dict[str, tuple[str, str]]:
     }
 
 
+@pytest.mark.slow
 def test_doctor_checks_registries(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
     registry.elsewhere().register("order", SchemaContent(SchemaType.AVRO, '"string"'))
     assert read_checks(kdeclare) == {

@@ -75,6 +75,7 @@ def test_plan_signed_with_openssh_key_is_accepted(tmp_path: Path, key_type: str)
     assert read_refusal(changed, parse_trusted_keys(public_line)).diagnostics[0].code == "signature-invalid"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key_type", ["ed25519", "rsa"])
 def test_openssh_key_with_passphrase_signs_with_the_right_passphrase(tmp_path: Path, key_type: str) -> None:
     public_line = make_openssh_key(tmp_path / "key", key_type, "correct horse")
@@ -133,6 +134,7 @@ def test_agent_signs_with_public_key_file(tmp_path: Path) -> None:
 SIGNED = sign_text(make_signer()[0]).encode()
 
 
+@pytest.mark.slow
 @given(st.integers(0, len(SIGNED) - 1), st.integers(1, 255))
 @example(SIGNED.index(b"2026"), 1)
 @example(SIGNED.index(b'"}', SIGNED.index(b'"signature"')) - 1, 1)

@@ -17,6 +17,7 @@ DATA = b"".join(format_journal_line(number, entry) for number, entry in enumerat
 ENDS = [0, *(i + 1 for i, byte in enumerate(DATA) if byte == 0x0A)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", range(len(DATA) + 1))
 def test_parse_journal_truncated_anywhere_returns_whole_entries(tmp_path: Path, cut: int) -> None:
     whole = sum(end <= cut for end in ENDS) - 1

@@ -84,6 +84,7 @@ def test_lock_is_free_after_holder_is_killed(tmp_path: Path) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_lock_serializes_processes(tmp_path: Path) -> None:
     (tmp_path / "number").write_text("0")
     workers = [subprocess.Popen([sys.executable, "-c", COUNT, str(tmp_path)]) for _ in range(3)]

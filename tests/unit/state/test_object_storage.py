@@ -144,6 +144,7 @@ while written < 10:
 """
 
 
+@pytest.mark.slow
 def test_no_update_of_racing_processes_is_lost(s3_server: str, bucket: str) -> None:
     url = f"s3://{bucket}?endpoint={s3_server}"
     objects = open_url(url)

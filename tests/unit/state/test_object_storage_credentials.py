@@ -69,6 +69,7 @@ def get_diagnostic(caught: pytest.ExceptionInfo[KdeclareError]) -> Diagnostic:
     return diagnostic
 
 
+@pytest.mark.slow
 def test_documented_permissions_are_sufficient(user: str) -> None:
     objects = open_with_permissions(user, *DOCUMENTED)
     version = objects.create(KEY, b"first")

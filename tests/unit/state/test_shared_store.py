@@ -167,6 +167,7 @@ def test_missing_object_of_a_journal_is_noticed(objects: MemoryObjects, store: S
     assert build_journal_key("r1", 2) in caught.value.diagnostics[0].detail
 
 
+@pytest.mark.slow
 def test_many_processes_share_one_state_without_losing_a_write(objects: MemoryObjects) -> None:
     """Each process waits for the lock, reads the state, and writes its own change."""
     stores = [SharedStore(lambda: objects, LeaseTiming(5.0)) for _ in range(4)]

@@ -178,6 +178,7 @@ def test_script_line_restores_loggers_and_signal_handler(kdeclare: CommandLine) 
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+@pytest.mark.slow
 def test_piped_script_stops_with_exit_code_of_line(tmp_path: Path) -> None:
     found = run_script_process(tmp_path, "schema --kind Topic\n\nschema --kind Nothing\nschema\n")
     assert found.returncode == 64
@@ -205,6 +206,7 @@ sys.exit(main.main(["shell"]))
 """Run a shell in which ``lock show`` reads everything from stdin."""
 
 
+@pytest.mark.slow
 def test_command_in_script_does_not_read_script_as_answer(tmp_path: Path) -> None:
     found = subprocess.run(
         [sys.executable, "-c", READER], input="lock show\nyes\n", capture_output=True, text=True, cwd=tmp_path
