@@ -16,7 +16,7 @@ from benchmarks.revisions.trees import describe, open_revisions
 
 
 def main() -> None:
-    """Measure and print. Exit with code 1 if a job may be over 10 % slower, or sends different requests."""
+    """Measure and print. Exit with code 1 if a job may be over 10 % slower, or sends more requests."""
     options = _parse_options()
     sizes = Sizes(
         options.pairs,

@@ -39,8 +39,11 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the interval ends at or below `LIMIT`, and both revisions send the same requests."""
-        return self.high <= LIMIT and (self.requests is None or self.requests[0] == self.requests[1])
+        """Whether the interval ends at or below `LIMIT`, and the new revision sends no more requests."""
+        if self.requests is None:
+            return self.high <= LIMIT
+        base, new = self.requests
+        return self.high <= LIMIT and sum(new.values()) <= sum(base.values())
 
 
 @dataclass(slots=True)

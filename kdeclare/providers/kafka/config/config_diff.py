@@ -99,10 +99,9 @@ def diff_configs(
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
+    existing = config_values if live.live or live.omitted else {}  # a new resource has no live configs
     settled = {
-        key
-        for key, config_value in config_values.items()
-        if _is_settled(live, key, config_value, owned.get(key))
+        key for key, config_value in existing.items() if _is_settled(live, key, config_value, owned.get(key))
     }
     hidden_secrets = (
         _find_hidden_secrets(live, config_values, owned) if len(settled) < len(config_values) else {}
@@ -140,7 +139,9 @@ def diff_configs(
         ),
         tuple(kept),
         tuple(key for key, secret in hidden_secrets.items() if secret.reference is None),
-        tuple(key for key in _list_changed_keys(fields) if key in overrides and key not in owned),
+        tuple(key for key in _list_changed_keys(fields) if key in overrides and key not in owned)
+        if overrides
+        else (),
     )
 
 
