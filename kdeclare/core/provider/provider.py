@@ -228,7 +228,8 @@ The contract is experimental: later versions of kdeclare can require a different
 class ListedParts:
     """The kinds, operation types and collectors that a kind uses to check the definition of its provider.
 
-    kinds: the kinds of all providers. operation_types, collectors: those of the kind's own provider.
+    kinds: the kinds of all providers. operation_types, collectors: those of the kind's own provider or, if
+        the kind is in a group, those of the group.
     """
 
     kinds: frozenset[str]
@@ -303,7 +304,7 @@ class Provider:
     """The definition of one provider, which a package adds to kdeclare.
 
     kinds, operation_types: the kinds and operation types, in display order.
-    kind_groups: more kinds, which only the commands that use them import.
+    kind_groups: groups of more kinds. A command imports a group only if it uses the kinds of the group.
     api_version: the ``apiVersion`` of its kinds' manifests, GROUP/VERSION. Each group belongs to one Python
         package. The group ``kdeclare`` belongs to kdeclare, so packages of other authors must use a different
         group.
