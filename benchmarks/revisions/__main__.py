@@ -53,7 +53,7 @@ def _parse_options() -> argparse.Namespace:
         type=int,
         default=1000,
         metavar="N",
-        help="topics of the job 'lives', which creates, alters and rolls back topics",
+        help="topics of the job 'lives', which creates, alters and rolls back topics, and of 'creations'",
     )
     parser.add_argument(
         "--many-topics",

@@ -19,6 +19,7 @@ from benchmarks.revisions.trees import Revision
 from benchmarks.topics import HOUR_MS, write_manifests, write_project, write_project_file
 
 _NO_IMPACT = "--no-impact"
+_PROJECT = "life"
 _FEW = tuple(f"starting-{n}" for n in range(20))
 
 
@@ -98,6 +99,20 @@ def compare_starts(revisions: tuple[Revision, Revision], sizes: Sizes, compariso
         rounds.run(sizes.pairs, work)
 
 
+def compare_creations(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
+    """Measure only the creations of `compare_lives`, so that many pairs take a short time."""
+
+    def work(order: Sequence[Revision]) -> None:
+        for revision in order:
+            project = _write_project(rounds, revision, sizes.topics)
+            rounds.command(f"create {sizes.topics:,}", revision, ["apply", "--yes"], project)
+        for revision in order:
+            revision.run(["kdeclare", "rollback", "--yes"], revision.folder / _PROJECT)
+
+    with open_rounds(revisions, sizes, comparison) as rounds:
+        rounds.run(sizes.pairs, work)
+
+
 def compare_lives(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
     """Measure creating and altering a thousand topics, a plan without changes, and rollbacks."""
     with open_rounds(revisions, sizes, comparison) as rounds:
@@ -105,10 +120,7 @@ def compare_lives(revisions: tuple[Revision, Revision], sizes: Sizes, comparison
 
 
 def _live(rounds: Rounds, order: Sequence[Revision], count: int) -> None:
-    projects = {revision.name: revision.folder / "life" for revision in order}
-    for revision in order:
-        shutil.rmtree(projects[revision.name], ignore_errors=True)
-        write_project(projects[revision.name], f"life-{revision.name}", count, rounds.bootstrap, replicas=1)
+    projects = {revision.name: _write_project(rounds, revision, count) for revision in order}
 
     def step(job: str, arguments: Callable[[Path], Sequence[str]]) -> None:
         for revision in order:
@@ -132,6 +144,13 @@ def _live(rounds: Rounds, order: Sequence[Revision], count: int) -> None:
         lambda project: ["rollback", "--yes", *options[project.parent.name]],
     )
     step("roll back the creation of", lambda project: ["rollback", created[project.parent.name], "--yes"])
+
+
+def _write_project(rounds: Rounds, revision: Revision, count: int) -> Path:
+    project = revision.folder / _PROJECT
+    shutil.rmtree(project, ignore_errors=True)
+    write_project(project, f"life-{revision.name}", count, rounds.bootstrap, replicas=1)
+    return project
 
 
 def _list_options_without_impact(revision: Revision) -> list[str]:
@@ -202,6 +221,7 @@ def _by_turns(revisions: tuple[Revision, Revision], pairs: int) -> Iterator[tupl
 
 JOBS: Mapping[str, Callable[[tuple[Revision, Revision], Sizes, Comparison], None]] = {
     "starts": compare_starts,
+    "creations": compare_creations,
     "lives": compare_lives,
     "plans": compare_plans,
     "policies": compare_policies,
