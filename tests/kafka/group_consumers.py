@@ -7,44 +7,48 @@ one of ten consumers of new topics was stuck, with polls of 50 ms.
 """
 
 import time
-from collections.abc import Mapping
 
 import kafka
 import kafka.errors
+
+_ATTEMPT_S = 15.0
+"""The time in which a consumer joins its group, unless it is stuck."""
 
 
 def join_group(consumer: kafka.KafkaConsumer, topic: str) -> None:
     """Subscribe to a topic without records to read, and poll until the consumer has partitions.
 
-    It subscribes as soon as it knows the partitions of the topic.
+    It subscribes as soon as it knows the partitions of the topic, and again if it is stuck.
     """
     deadline = time.monotonic() + 60
     while not consumer.partitions_for_topic(topic):
         assert time.monotonic() < deadline, f"the consumer does not see the topic {topic}"
         time.sleep(0.05)
-    consumer.subscribe([topic])
     deadline = time.monotonic() + 120
     while not consumer.assignment():
-        consumer.poll(timeout_ms=200)
         assert time.monotonic() < deadline, "the consumer is assigned no partition"
+        resubscribe(consumer, topic)
+        stuck_at = time.monotonic() + _ATTEMPT_S
+        while not consumer.assignment() and time.monotonic() < stuck_at:
+            consumer.poll(timeout_ms=200)
 
 
-def commit_offsets(
-    consumer: kafka.KafkaConsumer, offsets: Mapping[kafka.TopicPartition, kafka.OffsetAndMetadata]
-) -> None:
-    """Commit offsets in topics without records to read.
+def join_and_commit(consumer: kafka.KafkaConsumer, topic: str, offset: int) -> None:
+    """Join the group, and commit an offset in partition 0 of a topic without records to read.
 
-    A group may rebalance at any time after its consumer was assigned partitions, which rejects a commit. The
-    consumer then polls, which completes the rebalance, and commits again.
+    The consumer can join again right after it was assigned partitions. A commit is then rejected, and the
+    consumer can be stuck, so it starts from the beginning.
     """
+    where = kafka.TopicPartition(topic, 0)
     deadline = time.monotonic() + 120
     while True:
+        join_group(consumer, topic)
         try:
-            consumer.commit(dict(offsets))
+            consumer.commit({where: kafka.OffsetAndMetadata(offset, "", -1)})
             return
         except (kafka.errors.RebalanceInProgressError, kafka.errors.CommitFailedError):
             assert time.monotonic() < deadline, "the group does not stop rebalancing"
-            consumer.poll(timeout_ms=200)
+            consumer.unsubscribe()
 
 
 def resubscribe(consumer: kafka.KafkaConsumer, topic: str) -> None:

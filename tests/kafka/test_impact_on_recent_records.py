@@ -18,7 +18,7 @@ from kdeclare.sandbox.security import ADMIN, READER
 from tests.beds import KafkaBed
 from tests.commands import run_here
 from tests.conftest import connect_as
-from tests.kafka.group_consumers import commit_offsets, join_group
+from tests.kafka.group_consumers import join_and_commit
 from tests.kafka.test_bad_input import Project
 
 pytestmark = pytest.mark.kafka
@@ -207,10 +207,10 @@ def test_growth_names_groups_whose_clients_choose_their_partitions(project: Proj
             bootstrap_servers=project.bootstrap, group_id=group, enable_auto_commit=False
         )
         if joins:
-            join_group(consumer, topic)
+            join_and_commit(consumer, topic, 0)
         else:
             consumer.assign([where])
-        commit_offsets(consumer, {where: kafka.OffsetAndMetadata(0, "", -1)})
+            consumer.commit({where: kafka.OffsetAndMetadata(0, "", -1)})
         consumer.close()
     project.topics("assigned", partitions=2)
     text = find(plan(project), topic, "own-assignments")["text"]
