@@ -17,7 +17,7 @@ from kdeclare.core.live.faults import Fault, Outcome, Result
 from kdeclare.core.plans.state import State
 from kdeclare.core.provider.provider import Check, CheckStatus
 from kdeclare.engine.state.local_store import open_store
-from kdeclare.providers.kafka import doctor
+from kdeclare.providers.kafka.doctor import examine
 from kdeclare.providers.kafka.doctor.examine import check_features
 from kdeclare.providers.kafka.doctor.rights import check_rights
 from kdeclare.providers.kafka.ids import ConfigResource
@@ -90,7 +90,7 @@ class FakeCluster:
 def run_fake_doctor(fake: FakeCluster, servers: str | None = "b1:9092", **more: object) -> DoctorView:
     options = replace(WorkspaceOptions(bootstrap_server=servers), **more)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doctor, "reach_cluster", fake)
+        patch.setattr(examine, "reach_cluster", fake)
         view = run_doctor(options, lambda *_: None, os.environ)
     assert fake.open == 0, "every opened connection is closed"
     return view
@@ -237,7 +237,7 @@ def test_doctor_separates_property_errors_from_network_errors(monkeypatch: pytes
     def refuse(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
         raise KdeclareError(error("client-properties", "No", "ssl.provider: kdeclare does not support it."))
 
-    monkeypatch.setattr(doctor, "reach_cluster", refuse)
+    monkeypatch.setattr(examine, "reach_cluster", refuse)
     view = run_doctor(WorkspaceOptions(bootstrap_server="b:1"), lambda *_: None, os.environ)
     assert find_check(view, "Client properties").what == "ssl.provider: kdeclare does not support it."
     assert find_checks(view, "Network") == []

@@ -10,7 +10,6 @@ import yaml
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault, Outcome, Result
 from kdeclare.core.provider.provider import CheckStatus
-from kdeclare.providers.kafka import doctor
 from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_access
 from kdeclare.providers.kafka.acl.binding import (
     CLUSTER,
@@ -22,6 +21,7 @@ from kdeclare.providers.kafka.acl.binding import (
 )
 from kdeclare.providers.kafka.acl.manifests.expansion import parse_acl
 from kdeclare.providers.kafka.acl.spec import AclSpec
+from kdeclare.providers.kafka.doctor import examine
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.port import Examination
@@ -117,7 +117,7 @@ def refuse(resource: ConfigResource) -> Fault:
 def secured(kdeclare: CommandLine) -> SecuredMemory:
     """The cluster, with the rights that every plan needs."""
     memory = SecuredMemory(kdeclare.cluster)
-    kdeclare.monkeypatch.setattr(doctor, "reach_cluster", lambda *_: memory)
+    kdeclare.monkeypatch.setattr(examine, "reach_cluster", lambda *_: memory)
     kdeclare.monkeypatch.setenv("P", "secret")
     return memory
 
