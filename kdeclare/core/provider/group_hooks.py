@@ -1,6 +1,6 @@
 """The planning hooks of groups of kinds, which are imported only for plans that concern them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs
@@ -21,7 +21,7 @@ class GroupHooks:
         self._inputs = inputs
         self._started: dict[DeferredKindGroup, PlanHooks | None] = {}
         planned_kinds = list_planned_kinds(inputs)
-        self.start(group for group in groups if group.is_part_of_plan(planned_kinds, inputs.live))
+        self.start([group for group in groups if group.is_part_of_plan(planned_kinds, inputs.live)])
 
     def list_started(self) -> tuple[PlanHooks, ...]:
         """Return the hooks that have been started, in the order of the groups."""
@@ -29,12 +29,10 @@ class GroupHooks:
 
     def list_for(self, operations: Sequence[Operation]) -> tuple[PlanHooks, ...]:
         """Return the hooks that have been started. First start those of all groups with operations."""
-        if len(self._started) < len(self._groups):
-            verbs = {op.verb for op in operations}
-            self.start(group for group in self._groups if not verbs.isdisjoint(group.operation_types))
+        self.start([group for group in self._groups if group.has_operation(operations)])
         return self._in_order
 
-    def start(self, groups: Iterable[DeferredKindGroup]) -> None:
+    def start(self, groups: Sequence[DeferredKindGroup]) -> None:
         """Start the hooks of these groups, unless they have been started."""
         for group in groups:
             if group not in self._started:

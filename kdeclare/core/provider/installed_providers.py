@@ -5,10 +5,11 @@ is used.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
@@ -25,6 +26,8 @@ from kdeclare.core.provider.provider import CONTRACT, ChecksItsProvider, ListedP
 
 GROUP = "kdeclare.providers"
 """The entry point group. Each entry point refers to a `Provider` and has the provider's name."""
+
+_Loaded = TypeVar("_Loaded")
 
 _API_VERSION = re.compile(r"[a-z0-9][a-z0-9.-]*/v[0-9][a-z0-9]*")
 
@@ -132,10 +135,7 @@ def load_provider(installed: InstalledProvider) -> AnyProvider:
 
     Raises KdeclareError if the provider cannot be used by this version of kdeclare.
     """
-    try:
-        provider = InstalledEntryPoint(GROUP, installed.name, installed.reference).load()
-    except Exception as cause:  # provider code can raise any exception
-        raise KdeclareError(_report_broken_provider(installed, f"{type(cause).__name__}: {cause}")) from cause
+    provider = _run_import(installed, InstalledEntryPoint(GROUP, installed.name, installed.reference).load)
     if not isinstance(provider, AnyProvider):
         raise KdeclareError(
             _report_broken_provider(installed, f"{installed.reference} is a {type(provider).__name__}")
@@ -205,12 +205,17 @@ def resolve_provider(provider: AnyProvider) -> Provider:
 @cache
 def _load_definition(provider: DeferredProvider) -> Provider:
     installed = _find_installed(provider.name, provider.package)
-    try:
-        definition = provider.load()
-    except Exception as cause:  # provider code can raise any exception
-        raise KdeclareError(_report_broken_provider(installed, f"{type(cause).__name__}: {cause}")) from cause
+    definition = _run_import(installed, provider.load)
     _validate_kinds(installed, definition, _collect_kind_names(load_providers()))
     return definition
+
+
+def _run_import(installed: InstalledProvider, load: Callable[[], _Loaded]) -> _Loaded:
+    """Return the result of ``load``. Raises KdeclareError for each exception of the provider."""
+    try:
+        return load()
+    except Exception as cause:  # provider code can raise any exception
+        raise KdeclareError(_report_broken_provider(installed, f"{type(cause).__name__}: {cause}")) from cause
 
 
 def _find_installed(name: str, package: str) -> InstalledProvider:
@@ -235,10 +240,7 @@ def resolve_group(group: DeferredKindGroup) -> KindGroup:
     providers = load_providers()
     owner = next((p for p in providers if isinstance(p, Provider) and group in p.kind_groups), None)
     installed = _find_installed(owner.name if owner is not None else "", group.package)
-    try:
-        definition = group.load()
-    except Exception as cause:  # provider code can raise any exception
-        raise KdeclareError(_report_broken_provider(installed, f"{type(cause).__name__}: {cause}")) from cause
+    definition = _run_import(installed, group.load)
     _validate_kinds(installed, definition, _collect_kind_names(providers))
     return definition
 

@@ -108,8 +108,7 @@ class _ProviderMapping(Mapping[str, _Value]):
         self._list_names = list_names
         self._list_values = list_values
         self._providers: Sequence[AnyProvider] = ()
-        self._sources: Mapping[str, KindSource] = {}
-        self._owners: Mapping[str, AnyProvider] = {}
+        self._sources: Mapping[str, tuple[AnyProvider, KindSource]] = {}
         self._values: dict[str, _Value] = {}
 
     def __getitem__(self, name: str) -> _Value:
@@ -120,25 +119,29 @@ class _ProviderMapping(Mapping[str, _Value]):
         return self._load_value(name)
 
     def _load_value(self, name: str) -> _Value:
-        source, values = self._find_sources()[name], self._values
+        (_, source), values = self._find_sources()[name], self._values
         own_values = self._list_values(resolve_source(source))
         values.update(zip(self._list_names(source), own_values, strict=True))
         return values[name]
 
-    def _find_sources(self) -> Mapping[str, KindSource]:
+    def _find_sources(self) -> Mapping[str, tuple[AnyProvider, KindSource]]:
+        """Return the provider of each name, and the provider or the group of kinds that lists the name."""
         providers = load_providers()
         if self._providers is not providers:
-            sources = [(p, source) for p in providers for source in list_kind_sources(p)]
-            self._sources = {name: source for _, source in sources for name in self._list_names(source)}
-            self._owners = {name: p for p, source in sources for name in self._list_names(source)}
+            self._sources = {
+                name: (provider, source)
+                for provider in providers
+                for source in list_kind_sources(provider)
+                for name in self._list_names(source)
+            }
             self._values = {}
             self._providers = providers
         return self._sources
 
     def find_owner(self, name: str) -> AnyProvider | None:
         """Return the provider that defines the value; None if there is no such value. Imports nothing."""
-        self._find_sources()
-        return self._owners.get(name)
+        found = self._find_sources().get(name)
+        return found[0] if found is not None else None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._find_sources())
