@@ -42,7 +42,7 @@ from kdeclare.engine.executor.entries import (
     read_run_plan,
 )
 from kdeclare.engine.executor.progress_tracker import RunOptions
-from kdeclare.engine.executor.rollback import build_rollback_plan
+from kdeclare.engine.executor.rollback import RollbackPlan, build_rollback_plan
 from kdeclare.engine.observation import identify_system, observe, select_all
 from kdeclare.engine.planning.compared_request import validate_cluster_id
 from kdeclare.engine.planning.plan_impact import add_current_impact
@@ -200,7 +200,7 @@ def roll_back(
         store.lock(apply_options.command, apply_options.progress),
     ):
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        plan, recovery_notices = _recover_and_invert(
+        rollback, recovery_notices = _recover_and_invert(
             workspace,
             connections,
             run_id,
@@ -211,10 +211,12 @@ def roll_back(
             recreates_deleted=recreates_deleted,
         )
         notices = (*active_policies.diagnostics, *recovery_notices)
-        plan = prune_denied_operations(plan, connections, store.read(), active_policies, apply_options)
+        plan = prune_denied_operations(
+            rollback.plan, connections, store.read(), active_policies, apply_options
+        )
         if shows_impact:
             apply_options.progress("Reading the impact", 0, 0)
-            plan = add_current_impact(plan, connections, store.read())
+            plan = add_current_impact(plan, connections, store.read(), rollback.live)
         if out is not None:
             save_plan(plan, out, sign)
             apply_options.confirm(plan, notices)
@@ -241,7 +243,7 @@ def _recover_and_invert(
     *,
     allow_data_loss: bool,
     recreates_deleted: bool,
-) -> tuple[Plan, tuple[Diagnostic, ...]]:
+) -> tuple[RollbackPlan, tuple[Diagnostic, ...]]:
     """Recover interrupted runs. Return the plan that undoes ``run_id``, and notices from the recovery.
 
     The plan of the run to undo is not kept in memory, because it can be as large as the returned plan.
@@ -253,7 +255,7 @@ def _recover_and_invert(
         run, record = _find_run(workspace, run_id)
         _check_system(workspace, connections, run)
         patience = WaitPolicy(apply_options.options.visibility_timeout_s, apply_options.progress)
-        plan = build_rollback_plan(
+        rollback = build_rollback_plan(
             run,
             record,
             store.read(),
@@ -264,7 +266,7 @@ def _recover_and_invert(
             recreates_deleted=recreates_deleted,
             patience=patience.less(time.monotonic() - started_at),
         )
-        return plan, notices
+        return rollback, notices
 
 
 def _check_system(workspace: Workspace, connections: Connections, plan: Plan) -> None:

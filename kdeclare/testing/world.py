@@ -231,7 +231,7 @@ class World:
     ) -> Plan:
         """Return the plan that undoes a run; by default, the last run."""
         run_id = run_id or self.store.runs()[-1]
-        plan = build_rollback_plan(
+        rollback = build_rollback_plan(
             parse_plan(self.store.read_plan_text(run_id), run_id),
             fold_journal(run_id, self.store.entries(run_id)),
             self.store.read(),
@@ -242,7 +242,7 @@ class World:
             recreates_deleted=recreates_deleted,
             patience=WaitPolicy(patience_s, monotonic=self.clock.monotonic, sleep=self.clock.sleep),
         )
-        return require_consistent(plan)
+        return require_consistent(rollback.plan)
 
     def rollback(self, run_id: str | None = None, **options: Any) -> ApplyResult:
         """Undo a run; by default, the last run."""

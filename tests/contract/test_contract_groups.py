@@ -15,6 +15,7 @@ from kdeclare.providers.kafka.consumer_group.group import (
 )
 from kdeclare.providers.kafka.consumer_group.port import Groups, OffsetChanges
 from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Partition, Topic
 from kdeclare.providers.kafka.request_values import EARLIEST, LATEST
 from tests.beds import AnyBed, KafkaBed, MemoryBed, get_error
 from tests.kafka.group_consumers import join_group
@@ -247,6 +248,23 @@ def test_log_positions_have_timestamps_of_their_records(group_bed: GroupBed) -> 
     times = [EARLIEST, now - 2500, now, LATEST]
     assert group_bed.bed.cluster.list_positions({topic: times}) == {
         TopicPartition(topic, 0): ((0, -1), (1, now - 2000), (-1, -1), (3, -1))
+    }
+
+
+@pytest.mark.parametrize("known_leader", [None, 1, 2, 3])
+def test_log_positions_are_found_if_the_known_leader_is_outdated(
+    group_bed: GroupBed, known_leader: int | None
+) -> None:
+    bed = group_bed.bed
+    topic, deleted, other = bed.create({0: (2,)}), bed.name(), bed.create(partitions=1)
+    bed.produce(topic, 4)
+    bed.produce(other, 2)
+    partition = Partition((2,), known_leader, (2,))
+    known = {name: Topic(name, "", (partition,), internal=False) for name in (topic, deleted)}
+    times = dict.fromkeys([topic, deleted, other], (EARLIEST, LATEST))
+    assert bed.cluster.list_positions(times, known=known) == {
+        TopicPartition(topic, 0): ((0, -1), (4, -1)),
+        TopicPartition(other, 0): ((0, -1), (2, -1)),
     }
 
 

@@ -1,5 +1,7 @@
 """Log directories through the `Cluster` protocol (KIP-113)."""
 
+from dataclasses import replace
+
 import pytest
 
 from kdeclare.core.live.faults import FaultKind
@@ -39,6 +41,22 @@ def test_log_dirs_omit_missing_topics(bed: AnyBed) -> None:
         found = bed.cluster.log_dirs(names)
         assert sorted(found) == [1, 2, 3]
         assert not any(each.sizes or each.arriving for dirs in found.values() for each in dirs)
+
+
+def test_log_dirs_include_known_topics(bed: AnyBed) -> None:
+    known, other, deleted = bed.create({0: (1, 2)}), bed.create({0: (3,)}), bed.name()
+
+    def check() -> None:
+        topics = dict(bed.cluster.topics([known]))
+        topics[deleted] = replace(topics[known], name=deleted)
+        found = bed.cluster.log_dirs([known, other, deleted], known=topics)
+        assert {broker: {at for each in dirs for at in each.sizes} for broker, dirs in found.items()} == {
+            1: {TopicPartition(known, 0)},
+            2: {TopicPartition(known, 0)},
+            3: {TopicPartition(other, 0)},
+        }
+
+    bed.eventually(check)
 
 
 def test_log_dir_sizes_grow_with_records(bed: AnyBed) -> None:

@@ -5,6 +5,7 @@ import pytest
 from kdeclare.core.live.faults import CreatedObject
 from kdeclare.providers.kafka.collector import TopicExistence, check_existence
 from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Partition, Topic
 from kdeclare.providers.kafka.request_values import NewPartitions, NewTopic
 from tests.beds import AnyBed, all_created, get_error, get_message, topic_resource
 
@@ -235,6 +236,18 @@ def test_producers_are_listed_for_each_partition(bed: AnyBed) -> None:
     bed.produce(name, 3)
     found = bed.cluster.list_producers([name, "not-there"])
     assert set(found) == {TopicPartition(name, 0), TopicPartition(name, 1)}
+
+
+@pytest.mark.parametrize("known_leader", [1, 2, 3])
+def test_producers_are_listed_if_the_known_leader_is_outdated(bed: AnyBed, known_leader: int) -> None:
+    name, deleted = bed.create({0: (2,)}), bed.name()
+    bed.produce(name, 3)
+    known = {
+        item: Topic(item, "", (Partition((2,), known_leader, (2,)),), internal=False)
+        for item in (name, deleted)
+    }
+    found = bed.cluster.list_producers([name, deleted], known=known)
+    assert set(found) == {TopicPartition(name, 0)}
 
 
 # partitions

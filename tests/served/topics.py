@@ -311,7 +311,8 @@ class TopicApis:
                 where = TopicPartition(topic.name, number)
                 found: ActiveProducers = ()
                 try:
-                    answer = self._memory.list_producers([topic.name]).get(where, ())
+                    unknown = Fault("UNKNOWN_TOPIC_OR_PARTITION", "")
+                    answer = self._memory.list_producers([topic.name]).get(where, unknown)
                     found, error = ((), answer) if isinstance(answer, Fault) else (answer, None)
                 except Fault as fault:
                     error = fault

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.client.logs import log_offsets
 from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Partition, Topic
 from tests.fake_broker import FakeBroker, fake_broker
 
 LIST_OFFSETS, METADATA = 2, 3
@@ -27,7 +28,8 @@ class Leaders:
 
     error: the error of partition ``late-1`` for the first ``times`` requests. leaderless: how often metadata
     shows it without a leader. deleted: whether topic ``late`` is gone after that. omitted: how many responses
-    leave this partition out.
+    leave this partition out. versions: the versions of the requests. described: the topics of each request
+    for the metadata of topics.
     """
 
     error: int = 0
@@ -36,9 +38,12 @@ class Leaders:
     deleted: bool = False
     omitted: int = 0
     asked: list[list[str]] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    described: list[list[str]] = field(default_factory=list)
 
     def offsets(self, request: Any) -> Any:
         kind = ListOffsetsResponse.ListOffsetsTopicResponse
+        self.versions.append(request.API_VERSION)
         self.asked.append([f"{t.name}-{p.partition_index}" for t in request.topics for p in t.partitions])
         topics = []
         for topic in request.topics:
@@ -65,12 +70,15 @@ class Leaders:
 
 
 @contextmanager
-def run_cluster(leaders: Leaders) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
-    with fake_broker({LIST_OFFSETS: leaders.offsets}, {LIST_OFFSETS: 5, METADATA: 12}) as broker:
+def run_cluster(leaders: Leaders, newest: int = 5) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
+    """newest: the newest version of ListOffsets that the broker supports."""
+    with fake_broker({LIST_OFFSETS: leaders.offsets}, {LIST_OFFSETS: newest, METADATA: 12}) as broker:
         usual = broker.metadata
 
         def respond_metadata(request: Any) -> Any:
             response = usual(request)
+            if request.topics:
+                leaders.described.append([topic.name for topic in request.topics])
             for topic in request.topics or ():
                 gone = leaders.deleted and topic.name == "late" and len(leaders.asked) > 0
                 response.topics.append(make_topic_metadata(topic.name, leaders, gone))
@@ -167,6 +175,26 @@ def test_positions_of_topics_with_different_times_share_requests() -> None:
     }
     late = ["late-0", "late-1"]
     assert leaders.asked == [[*late, "ready-0", "ready-1"], late, late]
+
+
+def test_positions_of_known_topics_need_no_metadata() -> None:
+    topic = Topic("ready", "", (Partition((1,), 1, (1,)),) * 2, internal=False)
+    leaders = Leaders(NOT_LEADER, times=1)
+    with run_cluster(leaders) as (kafka, _):
+        kafka.list_positions({"ready": [EARLIEST, LATEST]}, known={"ready": topic})
+        assert leaders.described == []
+        kafka.list_positions({"ready": [LATEST], "late": [LATEST]}, known={"ready": topic})
+        kafka.list_positions({"late": [LATEST]}, known={"late": replace(topic, name="late")})
+    assert leaders.described == [["late"], ["late"]]
+
+
+def test_first_and_last_offsets_are_requested_without_tagged_fields() -> None:
+    leaders = Leaders()
+    with run_cluster(leaders, newest=11) as (kafka, _):
+        kafka.list_offsets(["ready"], [EARLIEST, LATEST])
+        kafka.list_offsets(["ready"], [1000])
+        kafka.find_last_writes(["ready"])
+    assert leaders.versions == [5, 5, 11, 11]
 
 
 def test_offsets_missing_from_response_are_read_again() -> None:

@@ -11,7 +11,7 @@ from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.connection import RetryingWorkers
 from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.live import NO_TOPICS, Topic
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.request_values import ConfigQuery, Configs, LogDir, NewTopic
 
@@ -51,7 +51,9 @@ class ScriptedCluster:
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         return cast(Mapping[TopicPartition, Result], self._next(list(partitions)))
 
-    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+    def log_dirs(
+        self, topics: Sequence[str] | None = None, *, known: Mapping[str, Topic] = NO_TOPICS
+    ) -> Mapping[int, tuple[LogDir, ...]]:
         return cast(Mapping[int, tuple[LogDir, ...]], self._next(topics))
 
     def move_log_dirs(self, targets: Any) -> Mapping[tuple[TopicPartition, int], Result]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, Severity, sort_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.endpoints import validate_endpoints
@@ -59,6 +60,14 @@ from kdeclare.engine.planning.prune_denied import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """The plan that undoes a run, and the live state that the plan is based on."""
+
+    plan: Plan
+    live: LiveState
+
+
 def build_rollback_plan(
     run: Plan,
     record: RunRecord,
@@ -70,7 +79,7 @@ def build_rollback_plan(
     allow_data_loss: bool,
     recreates_deleted: bool = False,
     patience: WaitPolicy | None = None,
-) -> Plan:
+) -> RollbackPlan:
     """Return the plan that undoes ``record``. Its diagnostics report the changes that cannot be undone.
 
     options: options for individual systems. patience: how long to wait for systems to show the objects that
@@ -143,7 +152,8 @@ def build_rollback_plan(
     )
     verdicts, operations, denied_resources = apply_guards(plan.operations, hooks)
     blocked = frozenset(map(str, denied_resources))
-    return block_changes(replace(plan, verdicts=verdicts), operations, blocked, POLICY_VIOLATION)
+    plan = block_changes(replace(plan, verdicts=verdicts), operations, blocked, POLICY_VIOLATION)
+    return RollbackPlan(plan, observation.live)
 
 
 def _needs_undo(op: Operation, record: RunRecord) -> bool:

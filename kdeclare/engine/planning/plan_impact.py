@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.parts import Connections, PlanOptions
+from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs
@@ -27,13 +27,18 @@ def observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> tuple[Observation,
     return tuple(sorted(observations, key=lambda item: (item.resource, item.level.rank)))
 
 
-def add_current_impact(plan: Plan, connections: Connections, state: State | None) -> Plan:
+def add_current_impact(
+    plan: Plan, connections: Connections, state: State | None, live: LiveState | None = None
+) -> Plan:
     """Return an earlier plan, such as a saved plan, with its current impact.
 
-    Nothing is read if all changes are safe. Raises Fault if the live state cannot be read.
+    live: the live state, if it was just read to build the plan. Nothing is read if all changes are safe.
+
+    Raises Fault if the live state cannot be read.
     """
     if all(change.risks == (Risk.SAFE,) for change in plan.changes):
         return replace(plan, observations=())
-    live = observe(connections, select_all(plan.operations))
+    if live is None:
+        live = observe(connections, select_all(plan.operations))
     inputs = PlanInputs((), state, live, connections, PlanOptions(), shows_impact=True)
     return replace(plan, observations=observe_impact(plan, start_plan(inputs)))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from types import MappingProxyType
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
@@ -78,6 +79,9 @@ class Topic:
     topic_id: str
     partitions: tuple[Partition, ...]
     internal: bool = False
+
+
+NO_TOPICS: Mapping[str, Topic] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.consumer_group.port import Groups
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
+from kdeclare.providers.kafka.live import NO_TOPICS, ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.request_values import (
     ActiveProducers,
     ConfigAlteration,
@@ -205,11 +205,12 @@ class Cluster(Protocol):
         """
 
     def list_positions(
-        self, times: Mapping[str, Sequence[int]]
+        self, times: Mapping[str, Sequence[int]], *, known: Mapping[str, Topic] = NO_TOPICS
     ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
         """Return the same as `list_offsets`, with the timestamps of the records at these offsets.
 
-        times: the times for each topic. Topics with different times share the requests.
+        times: the times for each topic. Topics with different times share the requests. known: topics that
+            were read shortly before. Their leaders are not read again unless a request to a leader fails.
         """
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
@@ -219,13 +220,17 @@ class Cluster(Protocol):
         Fault (UNSUPPORTED_VERSION) for brokers before Kafka 3.0.
         """
 
-    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, ActiveProducers | Fault]:
+    def list_producers(
+        self, topics: Sequence[str], *, known: Mapping[str, Topic] = NO_TOPICS
+    ) -> Mapping[TopicPartition, ActiveProducers | Fault]:
         """Return the idempotent and transactional producers of each partition (DescribeProducers, KIP-664).
 
         Partition leaders forget a producer if it has written nothing for a day
         (``producer.id.expiration.ms``). Producers without idempotence are not included. The request requires
         the Read permission on the topic. The result has a Fault for each partition that its leader refuses to
         describe.
+
+        known: see `list_positions`.
         """
 
     def fetch_batches(
@@ -247,10 +252,12 @@ class Cluster(Protocol):
         If the preferred leader already leads a partition, the election succeeds.
         """
 
-    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+    def log_dirs(
+        self, topics: Sequence[str] | None = None, *, known: Mapping[str, Topic] = NO_TOPICS
+    ) -> Mapping[int, tuple[LogDir, ...]]:
         """Return the log directories by broker, with the replicas of these topics. None means all topics.
 
-        Brokers that do not respond are omitted.
+        Brokers that do not respond are omitted. known: see `list_positions`.
         """
 
     def move_log_dirs(

@@ -64,6 +64,14 @@ def test_rollback_shows_its_impact(kdeclare: CommandLine) -> None:
     assert "predicted: Kafka deletes 10 of 10 records" in done.out
 
 
+def test_plan_and_impact_of_a_rollback_need_one_read_of_its_topics(kdeclare: CommandLine) -> None:
+    lengthen_and_write(kdeclare)
+    kdeclare.cluster.calls.clear()
+    assert "loss:" in kdeclare("rollback", "--out", "back.plan").out
+    reads = [call for call in kdeclare.cluster.calls if call.method == "topics" and "orders" in call.items]
+    assert len(reads) == 1
+
+
 def test_rollback_reads_no_impact_for_safe_changes_and_if_told_so(kdeclare: CommandLine) -> None:
     lengthen_and_write(kdeclare)
     kdeclare.cluster.calls.clear()

@@ -19,7 +19,7 @@ from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.consumer_group.port import Groups
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
+from kdeclare.providers.kafka.live import NO_TOPICS, ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import Examination
 from kdeclare.providers.kafka.request_values import (
     ActiveProducers,
@@ -244,12 +244,12 @@ class KafkaCluster:
         return list_log_offsets(self._wire, self._freshness, topics, times)
 
     def list_positions(
-        self, times: Mapping[str, Sequence[int]]
+        self, times: Mapping[str, Sequence[int]], *, known: Mapping[str, Topic] = NO_TOPICS
     ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
         """Send ListOffsets to the partition leaders, once for the first time of each topic, and so on."""
         from kdeclare.providers.kafka.client.logs.log_offsets import list_log_positions
 
-        return list_log_positions(self._wire, self._freshness, times)
+        return list_log_positions(self._wire, self._freshness, times, known)
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
         """Send ListOffsets with MAX_TIMESTAMP (KIP-734) to the partition leaders."""
@@ -257,11 +257,13 @@ class KafkaCluster:
 
         return find_last_writes(self._wire, self._freshness, topics)
 
-    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, ActiveProducers | Fault]:
+    def list_producers(
+        self, topics: Sequence[str], *, known: Mapping[str, Topic] = NO_TOPICS
+    ) -> Mapping[TopicPartition, ActiveProducers | Fault]:
         """Send DescribeProducers (KIP-664) to the partition leaders."""
         from kdeclare.providers.kafka.client.logs.producers import list_producers
 
-        return list_producers(self._wire, self._freshness, topics)
+        return list_producers(self._wire, self._freshness, topics, known)
 
     def fetch_batches(
         self, positions: Mapping[TopicPartition, int], *, max_bytes: int, max_records: int
@@ -276,11 +278,13 @@ class KafkaCluster:
         with self._mark_written():
             return _reassignments.elect_leaders(self._wire, partitions)
 
-    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+    def log_dirs(
+        self, topics: Sequence[str] | None = None, *, known: Mapping[str, Topic] = NO_TOPICS
+    ) -> Mapping[int, tuple[LogDir, ...]]:
         """Send DescribeLogDirs (KIP-113) to every broker. Volume sizes require version 4 (KIP-827)."""
         from kdeclare.providers.kafka.client.logs.log_dirs import describe_log_dirs
 
-        return describe_log_dirs(self._wire, self._freshness, topics)
+        return describe_log_dirs(self._wire, self._freshness, topics, known)
 
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]

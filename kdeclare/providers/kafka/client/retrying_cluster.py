@@ -16,7 +16,7 @@ from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.consumer_group.port import Groups
 from kdeclare.providers.kafka.error_names import QUOTA_EXCEEDED
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
+from kdeclare.providers.kafka.live import NO_TOPICS, ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.request_values import (
     ActiveProducers,
@@ -118,18 +118,20 @@ class RetryingCluster:
         return self._policy.whole("list_offsets", lambda: self._cluster.list_offsets(topics, times))
 
     def list_positions(
-        self, times: Mapping[str, Sequence[int]]
+        self, times: Mapping[str, Sequence[int]], *, known: Mapping[str, Topic] = NO_TOPICS
     ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
         """See `Cluster.list_positions`."""
-        return self._policy.whole("list_offsets", lambda: self._cluster.list_positions(times))
+        return self._policy.whole("list_offsets", lambda: self._cluster.list_positions(times, known=known))
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
         """See `Cluster.find_last_writes`."""
         return self._policy.whole("last_writes", lambda: self._cluster.find_last_writes(topics))
 
-    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, ActiveProducers | Fault]:
+    def list_producers(
+        self, topics: Sequence[str], *, known: Mapping[str, Topic] = NO_TOPICS
+    ) -> Mapping[TopicPartition, ActiveProducers | Fault]:
         """See `Cluster.list_producers`."""
-        return self._policy.whole("producers", lambda: self._cluster.list_producers(topics))
+        return self._policy.whole("producers", lambda: self._cluster.list_producers(topics, known=known))
 
     def fetch_batches(
         self, positions: Mapping[TopicPartition, int], *, max_bytes: int, max_records: int
@@ -268,9 +270,11 @@ class RetryingCluster:
             "elect_leaders", partitions, lambda partition: partition, self._cluster.elect_leaders
         )
 
-    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+    def log_dirs(
+        self, topics: Sequence[str] | None = None, *, known: Mapping[str, Topic] = NO_TOPICS
+    ) -> Mapping[int, tuple[LogDir, ...]]:
         """See `Cluster.log_dirs`."""
-        return self._policy.whole("log_dirs", lambda: self._cluster.log_dirs(topics))
+        return self._policy.whole("log_dirs", lambda: self._cluster.log_dirs(topics, known=known))
 
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]

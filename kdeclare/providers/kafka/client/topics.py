@@ -171,6 +171,18 @@ def describe_topics(wire: Wire, freshness: Freshness, names: Sequence[str] | Non
     return topics_by_name
 
 
+def read_unknown_topics(
+    wire: Wire, freshness: Freshness, names: Iterable[str], known: Mapping[str, Topic]
+) -> dict[str, Topic]:
+    """Return the same as `describe_topics`, but read only the topics that are not in ``known``.
+
+    Raises Fault.
+    """
+    topics_by_name = {name: known[name] for name in names if name in known}
+    unknown = [name for name in names if name not in topics_by_name]
+    return topics_by_name | describe_topics(wire, freshness, unknown) if unknown else topics_by_name
+
+
 def find_hidden_topics(wire: Wire, names: Sequence[str]) -> frozenset[str]:
     """Return the named topics that the principal is not allowed to describe. Raises Fault."""
     requests = [

@@ -105,11 +105,11 @@ def _observe_expiry(
     cluster: Cluster, predictions: Sequence[Observation], topics: Mapping[str, Topic], deadline: float
 ) -> Iterator[ObservedEffect]:
     """Yield, for each prediction of deleted records, the observed effect, in the order of the predictions."""
-    readable = [
-        name
+    readable = {
+        name: topics[name]
         for name in dict.fromkeys(map(_get_topic, predictions))
         if name in topics and explain_missing_leader(topics[name]) is None
-    ]
+    }
     bounds = read_log_bounds(cluster, readable, deadline)
     for item in predictions:
         name = _get_topic(item)

@@ -204,7 +204,7 @@ class ImpactReader:
                 sizes = read_sizes(self._cluster, topics)
         except Fault as fault:
             self.sizes_fault = fault
-        logs = read_logs(self._cluster, limits, sizes, self.compute_deadline())
+        logs = read_logs(self._cluster, topics, limits, sizes, self.compute_deadline())
         for name, found in require_every_partition(logs, topics).items():
             self._logs[name] = _KnownLogs(found, _get_window(limits[name]), self._readers is not None)
 

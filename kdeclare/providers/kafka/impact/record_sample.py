@@ -80,11 +80,11 @@ def read_samples(
     samples: dict[str, RecordSample | Fault | str] = {
         name: reason for name, reason in reasons.items() if reason
     }
-    names = sorted(topics.keys() - samples.keys())
-    if not names:
+    readable = {name: topics[name] for name in sorted(topics.keys() - samples.keys())}
+    if not readable:
         return samples
     received = 0
-    for name, bounds in require_every_partition(read_log_bounds(cluster, names, deadline), topics).items():
+    for name, bounds in require_every_partition(read_log_bounds(cluster, readable, deadline), topics).items():
         if isinstance(bounds, Fault):
             samples[name] = bounds
         elif received >= BYTES_PER_PLAN:

@@ -43,14 +43,15 @@ def explain_missing_leader(topic: Topic) -> str | None:
 
 def read_logs(
     cluster: Cluster,
+    topics: Mapping[str, Topic],
     limits: Mapping[str, LogLimits | None],
     sizes: Mapping[TopicPartition, int],
     deadline: float,
 ) -> Mapping[str, TopicLogs | Fault]:
     """Return the logs of topics, or the reason why they cannot be read.
 
-    limits: the limits of each topic, which determine up to which offset records are too old. None means that
-        this offset is not read.
+    topics: the topics, as they were read before. limits: the limits of each topic, which determine up to
+        which offset records are too old. None means that this offset is not read.
     sizes: the known sizes of partitions. deadline: no request begins after this time (`time.monotonic`).
     """
     now_ms = int(time.time() * 1000)
@@ -59,19 +60,20 @@ def read_logs(
         name: positions
         if isinstance(positions, Fault)
         else {where.partition: _build_log(found, sizes.get(where)) for where, found in positions.items()}
-        for name, positions in _list_positions(cluster, times, deadline).items()
+        for name, positions in _list_positions(cluster, topics, times, deadline).items()
     }
 
 
 def read_log_bounds(
-    cluster: Cluster, names: Sequence[str], deadline: float
+    cluster: Cluster, topics: Mapping[str, Topic], deadline: float
 ) -> Mapping[str, Mapping[TopicPartition, tuple[int, ...]] | Fault]:
     """Return the start and the end of each log of topics, or the reason why they cannot be read.
 
+    topics: the topics, as they were read before.
     deadline: no request begins after this time (`time.monotonic`).
     """
     bounds: dict[str, Mapping[TopicPartition, tuple[int, ...]] | Fault] = {}
-    for name, positions in _list_positions(cluster, dict.fromkeys(names, ()), deadline).items():
+    for name, positions in _list_positions(cluster, topics, dict.fromkeys(topics, ()), deadline).items():
         bounds[name] = (
             positions
             if isinstance(positions, Fault)
@@ -84,13 +86,13 @@ _Positions = dict[TopicPartition, tuple[LogPosition, ...]]
 
 
 def _list_positions(
-    cluster: Cluster, times: Mapping[str, tuple[int, ...]], deadline: float
+    cluster: Cluster, topics: Mapping[str, Topic], times: Mapping[str, tuple[int, ...]], deadline: float
 ) -> Mapping[str, _Positions | Fault]:
     def read(asked_names: Sequence[str]) -> Mapping[str, _Positions]:
         by_topic: dict[str, _Positions] = {name: {} for name in asked_names}
         # The start is read first and the end last, so that no record between the requests is left out.
         all_times = {name: (EARLIEST, *times[name], LATEST) for name in asked_names}
-        for where, positions in cluster.list_positions(all_times).items():
+        for where, positions in cluster.list_positions(all_times, known=topics).items():
             by_topic[where.topic][where] = positions
         return by_topic
 
@@ -150,7 +152,7 @@ def _choose_times(limits: LogLimits | None, now_ms: int) -> tuple[int, ...]:
 
 def read_sizes(cluster: Cluster, topics: Mapping[str, Topic]) -> Mapping[TopicPartition, int]:
     """Return the size of each partition on its leader, in bytes. Raises Fault."""
-    dirs_by_broker = cluster.log_dirs(sorted(topics))
+    dirs_by_broker = cluster.log_dirs(sorted(topics), known=topics)
     return {
         where: size
         for broker, dirs in dirs_by_broker.items()
@@ -266,7 +268,7 @@ def read_producers(
         recent_ids: dict[str, set[int]] = {name: set() for name in asked_names}
         refused: dict[str, Fault] = {}
         answered: Counter[str] = Counter()
-        for where, producers in cluster.list_producers(asked_names).items():
+        for where, producers in cluster.list_producers(asked_names, known=topics).items():
             answered[where.topic] += 1
             if isinstance(producers, Fault):
                 refused[where.topic] = producers

@@ -10,6 +10,7 @@ from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.error_names import TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
 from kdeclare.providers.kafka.live import (
+    NO_TOPICS,
     Broker,
     ClusterInfo,
     ConfigEntry,
@@ -249,7 +250,7 @@ class MemoryCluster(RequestHandler):
         return {where: tuple(position.offset for position in found) for where, found in positions}
 
     def list_positions(
-        self, times: Mapping[str, Sequence[int]]
+        self, times: Mapping[str, Sequence[int]], *, known: Mapping[str, Topic] = NO_TOPICS
     ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
         """See `Cluster.list_positions`.
 
@@ -285,7 +286,9 @@ class MemoryCluster(RequestHandler):
         with self._lock:
             return self._handle_read("last_writes", topics, respond)
 
-    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, ActiveProducers | Fault]:
+    def list_producers(
+        self, topics: Sequence[str], *, known: Mapping[str, Topic] = NO_TOPICS
+    ) -> Mapping[TopicPartition, ActiveProducers | Fault]:
         """See `Cluster.list_producers`. A test sets the producers with `set_producers`."""
         state = self._state
 
@@ -322,7 +325,9 @@ class MemoryCluster(RequestHandler):
                 "fetch_batches", list(positions), lambda where: where, str, fetch, duplicate_message=""
             )
 
-    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+    def log_dirs(
+        self, topics: Sequence[str] | None = None, *, known: Mapping[str, Topic] = NO_TOPICS
+    ) -> Mapping[int, tuple[LogDir, ...]]:
         """See `Cluster.log_dirs`. Fenced brokers do not respond."""
         with self._lock:
             return self._handle_read("log_dirs", topics or (), lambda: self._state.log_dirs(topics))

@@ -218,7 +218,7 @@ def _read_step(
     led = {name: topic for name, topic in topics.items() if reasons[name] is None}
     sizes = _read_sizes(cluster, led)
     known_sizes = {} if isinstance(sizes, Unknown) else sizes
-    logs = read_logs(cluster, dict.fromkeys(led), known_sizes, deadline)
+    logs = read_logs(cluster, led, dict.fromkeys(led), known_sizes, deadline)
     writes = _Writes(
         require_every_partition(read_partition_writes(cluster, list(led), deadline), led),
         read_producers(cluster, led, deadline),

@@ -15,9 +15,10 @@ from kdeclare.providers.kafka.client.faults import (
     get_error_name,
 )
 from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.topics import describe_topics
+from kdeclare.providers.kafka.client.topics import read_unknown_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.request_values import LogDir
 
 PartitionIndexes = Mapping[str, Iterable[int]]
@@ -27,13 +28,16 @@ Replica = tuple[TopicPartition, int]
 
 
 def describe_log_dirs(
-    wire: Wire, freshness: Freshness, names: Sequence[str] | None
+    wire: Wire, freshness: Freshness, names: Sequence[str] | None, known: Mapping[str, Topic]
 ) -> dict[int, tuple[LogDir, ...]]:
     """Return the log directories by broker. Brokers that do not respond are omitted.
 
+    known: topics that were read shortly before.
+
     Raises Fault if a broker refuses the request or no broker responds.
     """
-    partitions_by_topic = None if names is None else _list_partitions(wire, freshness, names)
+    topics = None if names is None else read_unknown_topics(wire, freshness, names, known)
+    partitions_by_topic = None if topics is None else _list_partitions(topics)
     _refresh_for_new_brokers(wire)
     answers = wire.send_each(
         {broker: [_build_describe_request(partitions_by_topic)] for broker in wire.brokers()}, _read_log_dirs
@@ -61,11 +65,9 @@ def _refresh_for_new_brokers(wire: Wire) -> None:
         wire.request_refresh()
 
 
-def _list_partitions(wire: Wire, freshness: Freshness, names: Sequence[str]) -> PartitionIndexes:
-    """Return the partitions of the existing topics. DescribeLogDirs requests must list partitions."""
-    return {
-        name: range(len(topic.partitions)) for name, topic in describe_topics(wire, freshness, names).items()
-    }
+def _list_partitions(topics: Mapping[str, Topic]) -> PartitionIndexes:
+    """Return the partitions of the topics. DescribeLogDirs requests must list partitions."""
+    return {name: range(len(topic.partitions)) for name, topic in topics.items()}
 
 
 def _build_describe_request(partitions_by_topic: PartitionIndexes | None) -> Any:

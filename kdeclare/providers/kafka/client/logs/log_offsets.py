@@ -17,14 +17,19 @@ from kdeclare.providers.kafka.client.faults import (
     get_error_name,
 )
 from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.topics import describe_topics
+from kdeclare.providers.kafka.client.topics import describe_topics, read_unknown_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.live import NO_TOPICS, Topic
 from kdeclare.providers.kafka.request_values import EARLIEST, LATEST, MAX_TIMESTAMP, LogPosition
 
 _PARTITIONS_PER_REQUEST = 2000
 _MAX_TIMESTAMP_VERSION = 7
+_LAST_RIGID_VERSION = 5
+"""The last version without tagged fields (KIP-482), which a client encodes in half the time.
+
+Later versions only add times, and a timeout for offsets that brokers look up in remote storage.
+"""
 _CONSUMER_REPLICA_ID = -1
 """The replica id that clients send in ListOffsets requests, because they are not brokers."""
 _LEADER_WAIT_S = 5.0
@@ -53,7 +58,7 @@ def find_last_writes(
 ) -> dict[TopicPartition, int | None]:
     """Return the latest timestamp in each partition of the topics that exist. Raises Fault."""
     times = dict.fromkeys(names, (MAX_TIMESTAMP,))
-    found = _ask_until_led(wire, freshness, times, _read_timestamp)
+    found = _ask_until_led(wire, freshness, times, _read_timestamp, NO_TOPICS)
     return {where: at if at >= 0 else None for where, (at,) in found.items()}
 
 
@@ -61,17 +66,17 @@ def list_log_offsets(
     wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int]
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the offsets at ``times`` for each partition of the topics that exist. Raises Fault."""
-    return _ask_until_led(wire, freshness, dict.fromkeys(names, times), _read_offset)
+    return _ask_until_led(wire, freshness, dict.fromkeys(names, times), _read_offset, NO_TOPICS)
 
 
 def list_log_positions(
-    wire: Wire, freshness: Freshness, times: Mapping[str, Sequence[int]]
+    wire: Wire, freshness: Freshness, times: Mapping[str, Sequence[int]], known: Mapping[str, Topic]
 ) -> dict[TopicPartition, tuple[LogPosition, ...]]:
     """Return the offsets at the times of each topic, with the timestamps of the records at these offsets.
 
-    Raises Fault.
+    known: topics that were read shortly before. Raises Fault.
     """
-    return _ask_until_led(wire, freshness, times, _read_position)
+    return _ask_until_led(wire, freshness, times, _read_position, known)
 
 
 def _read_offset(partition: Any) -> int:
@@ -89,18 +94,22 @@ def _read_position(partition: Any) -> LogPosition:
 
 
 def _ask_until_led(
-    wire: Wire, freshness: Freshness, times: Mapping[str, Sequence[int]], read: _ReadResult[Found]
+    wire: Wire,
+    freshness: Freshness,
+    times: Mapping[str, Sequence[int]],
+    read: _ReadResult[Found],
+    known: Mapping[str, Topic],
 ) -> dict[TopicPartition, tuple[Found, ...]]:
     """Send ListOffsets until each partition has a leader. Return one result for each partition and time.
 
-    times: the times for each topic.
+    times: the times for each topic. known: topics whose leaders are already known.
 
     Metadata can name the leader of a new partition before that broker has become the leader. After the
     creation of hundreds of partitions, it can take several seconds until every partition has its leader.
     Requests for such partitions are repeated with refreshed metadata, as in Kafka's Admin client
     (PartitionLeaderStrategy).
     """
-    topics_by_name = describe_topics(wire, freshness, list(times))
+    topics_by_name = read_unknown_topics(wire, freshness, times, known)
     found: dict[TopicPartition, tuple[Found, ...]] = {}
     pending = [
         TopicPartition(topic.name, index)
@@ -206,6 +215,7 @@ def _build_offsets_requests(
 def _build_offsets_request(
     partitions_by_topic: Mapping[str, Sequence[int]], time_by_topic: Mapping[str, int], wire: Wire
 ) -> Any:
+    times = set(time_by_topic.values())
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     partition_class = topic_class.ListOffsetsPartition
     topic_items = [
@@ -224,7 +234,8 @@ def _build_offsets_request(
         topics=topic_items,
         timeout_ms=wire.request_timeout_ms,
         # version 0 returns lists of segments
-        min_version=_MAX_TIMESTAMP_VERSION if MAX_TIMESTAMP in time_by_topic.values() else 1,
+        min_version=_MAX_TIMESTAMP_VERSION if MAX_TIMESTAMP in times else 1,
+        max_version=_LAST_RIGID_VERSION if times <= {EARLIEST, LATEST} else None,
     )
 
 

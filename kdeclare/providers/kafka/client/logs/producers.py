@@ -6,27 +6,48 @@ from typing import Any
 from kafka.protocol.admin.transactions import DescribeProducersRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.providers.kafka.client.faults import build_fault_from_code
+from kdeclare.providers.kafka.client.faults import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    build_fault_from_code,
+    get_error_name,
+)
 from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.topics import describe_topics
+from kdeclare.providers.kafka.client.topics import describe_topics, read_unknown_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.request_values import ActiveProducer, ActiveProducers
 
 _PARTITIONS_PER_REQUEST = 2000
+_UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
 _Producers = dict[TopicPartition, ActiveProducers | Fault]
 
 
 def list_producers(
-    wire: Wire, freshness: Freshness, names: Sequence[str]
+    wire: Wire, freshness: Freshness, names: Sequence[str], known: Mapping[str, Topic]
 ) -> Mapping[TopicPartition, ActiveProducers | Fault]:
     """Return the active producers of each partition that has a leader.
 
     If a leader refuses to list the producers of a partition, the value is the Fault. Raises Fault if a
     request fails, or if a leader returns an error that a retry may resolve.
+    known: topics that were read shortly before. If a request for them fails, all topics are read again,
+        because their leaders can have changed.
     """
+    if known:
+        try:
+            found = _ask_leaders(wire, read_unknown_topics(wire, freshness, names, known))
+        except Fault as fault:
+            if fault.kind is not FaultKind.RETRIABLE:
+                raise
+        else:
+            if not any(isinstance(item, Fault) and item.error == _UNKNOWN_TOPIC for item in found.values()):
+                return found
+    return _ask_leaders(wire, describe_topics(wire, freshness, names))
+
+
+def _ask_leaders(wire: Wire, topics: Mapping[str, Topic]) -> Mapping[TopicPartition, ActiveProducers | Fault]:
     partitions_by_leader: dict[int, list[TopicPartition]] = {}
-    for topic in describe_topics(wire, freshness, names).values():
+    for topic in topics.values():
         for number, partition in enumerate(topic.partitions):
             if partition.leader is not None:
                 where = TopicPartition(topic.name, number)
