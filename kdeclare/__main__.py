@@ -1,11 +1,19 @@
 """The ``kdeclare`` command, and ``python -m kdeclare``."""
 
+import gc
 import os
 import signal
 import sys
 from typing import NoReturn
 
 from kdeclare.core.stop_signals import STOP_SIGNALS
+
+_GC_THRESHOLD = 500_000
+"""Number of new objects that triggers a garbage collection.
+
+A command creates many long-lived objects and hardly any reference cycles. With Python's default, garbage
+collection takes a fifth of the time of a plan, and it starts while modules are still being imported.
+"""
 
 
 def run() -> None:
@@ -14,6 +22,7 @@ def run() -> None:
     Ctrl-C also works while modules are still being imported. The other `STOP_SIGNALS` have the same effect as
     Ctrl-C, so that a stopped command releases its lease and deletes its temporary files.
     """
+    gc.set_threshold(_GC_THRESHOLD)
     try:
         for number in STOP_SIGNALS:
             if signal.getsignal(number) is signal.SIG_DFL:

@@ -1,7 +1,6 @@
 """The entry point: builds the application, runs one command line and determines the exit code."""
 
 import functools
-import gc
 import importlib
 import os
 import shlex
@@ -79,19 +78,11 @@ _HELP_OPTIONS = frozenset({"-h", "--help"})
 _COMPLETION_VARIABLE = "_KDECLARE_COMPLETE"
 """The environment variable that a shell, such as bash, sets to request completions."""
 
-_GC_THRESHOLD = 500_000
-"""Number of new objects that triggers a garbage collection.
-
-A plan creates many long-lived objects and hardly any reference cycles. With Python's default, garbage
-collection takes a fifth of the total time.
-"""
-
 _HELP = "Manage Apache Kafka from manifests in git. Start with 'kdeclare init'."
 
 
 def run() -> NoReturn:
     """Run the command line of this process and exit with the exit code of the command."""
-    gc.set_threshold(_GC_THRESHOLD)
     # Pydantic's search for plugins takes a tenth of the startup time.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _exit_immediately(main(sys.argv[1:]))

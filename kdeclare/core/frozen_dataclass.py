@@ -10,7 +10,7 @@ they are first called. All classes share the functions of the other methods, whi
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError
+from dataclasses import MISSING, Field, FrozenInstanceError, InitVar
 from enum import Enum, auto
 from functools import cache
 from reprlib import recursive_repr
@@ -112,7 +112,14 @@ def _collect_own_fields(
 def _needs_standard_dataclass(field: Field[object]) -> bool:
     """Whether a class with this field must use the dataclass decorator of the standard library."""
     has_value = field.init or field.default is not MISSING or field.default_factory is not MISSING
-    return not has_value or field.hash is not None or "InitVar" in str(field.type)
+    return not has_value or field.hash is not None or _is_init_variable(field.type)
+
+
+def _is_init_variable(annotation: object) -> bool:
+    """Whether an annotation is `InitVar`. Annotations can be strings."""
+    if isinstance(annotation, str):
+        return "InitVar" in annotation
+    return annotation is InitVar or isinstance(annotation, InitVar)
 
 
 def _list_slots(base: type) -> Sequence[str]:

@@ -3,7 +3,7 @@ import dataclasses
 import inspect
 import pickle
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, field
+from dataclasses import FrozenInstanceError, InitVar, field
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -100,6 +100,28 @@ def write_empty() -> type:
     return Empty
 
 
+def write_init_variable() -> type:
+    class InitVariable:
+        a: InitVar[int]
+        b: int = field(default=0, init=False)
+
+        def __post_init__(self, a: int) -> None:
+            object.__setattr__(self, "b", a + 1)
+
+    return InitVariable
+
+
+def write_init_variable_as_text() -> type:
+    class InitVariableAsText:
+        a: "InitVar[int]"
+        b: int = 2
+
+        def __post_init__(self, a: int) -> None:
+            object.__setattr__(self, "b", a + 1)
+
+    return InitVariableAsText
+
+
 def write_hash() -> type:
     class Hash:
         a: list[int]
@@ -117,6 +139,8 @@ WRITTEN: dict[Callable[[], type], list[tuple[object, ...]]] = {
     write_derived: [(1,), (2,)],
     write_keywords: [(1,), (1, [2])],
     write_empty: [()],
+    write_init_variable: [(1,), (2,)],
+    write_init_variable_as_text: [(1,), (2, 3)],
     write_hash: [([1],), ([2],)],
 }
 

@@ -169,7 +169,7 @@ class Session:
             self._console.note("This line is not written to the history, because it contains a secret.")
         self._runner.run(line)
         self._names.forget()
-        gc.collect()  # needed because main() raises the threshold for automatic garbage collection
+        gc.collect()  # needed because the command raises the threshold for automatic garbage collection
 
     def _warn_unwritable_history(self) -> None:
         problem = self._history.write_error

@@ -14,7 +14,6 @@ from kdeclare.core.policies.policy_request import PolicyAction
 from kdeclare.core.policies.policy_subjects import format_kind
 from kdeclare.core.resources.kind import NAME, DesiredResource, SpecProblem, narrow
 from kdeclare.manifests.policies import TOPIC, PolicySpecBase, check_policy_name
-from kdeclare.policy.cel.rule import Bindings, RuleInputs
 from kdeclare.policy.configured_policy import (
     EVERY_ACTION,
     ConfiguredPolicy,
@@ -25,7 +24,7 @@ from kdeclare.policy.configured_policy import (
 
 if TYPE_CHECKING:
     from kdeclare.policy.cel.errors import RuleProblem
-    from kdeclare.policy.cel.rule import RuleGroup
+    from kdeclare.policy.cel.rule import Bindings, RuleGroup, RuleInputs
 
 _MAX_SHOWN = 200
 
@@ -65,8 +64,7 @@ class PolicyKind:
     spec: type[BaseModel] = PolicySpec
 
     def __init__(self) -> None:
-        self._bindings = Bindings()
-        self._group: RuleGroup | None = None
+        self._shared: tuple[Bindings, RuleGroup] | None = None
 
     def parse(self, name: str, spec: BaseModel) -> tuple[PolicyBody, tuple[SpecProblem, ...]]:
         """Return the body of a spec, and the problems in the spec. No connection is needed."""
@@ -88,20 +86,27 @@ class PolicyKind:
 
         Raises RuleError, ValueError or LookupError for a manifest with errors (see `parse`).
         """
-        from kdeclare.policy.cel.rule import CelPolicy, RuleGroup, compile_rule  # slow, see `_check_policy`
+        from kdeclare.policy.cel.rule import (  # slow, see `_check_policy`
+            Bindings,
+            CelPolicy,
+            RuleGroup,
+            compile_rule,
+        )
 
         body = desired.get_body(PolicyBody)
-        if self._group is None:
-            self._group = RuleGroup(self._bindings)
+        if self._shared is None:
+            bindings = Bindings()
+            self._shared = (bindings, RuleGroup(bindings))
+        bindings, group = self._shared
         return ConfiguredPolicy(
             desired.id.name,
-            CelPolicy(compile_rule(body.rule, body.kind), body.message, self._bindings, desired.source),
+            CelPolicy(compile_rule(body.rule, body.kind), body.message, bindings, desired.source),
             body.outcome,
             body.actions,
             build_selector((*body.topics, *body.names), body.labels, body.kind),
             desired.source,
             bounded=True,
-            group=self._group,
+            group=group,
         )
 
 
@@ -136,7 +141,7 @@ def _build_rule_problem(problem: "RuleProblem") -> SpecProblem:
     return SpecProblem(("rule",), diagnostic, problem.offset)
 
 
-def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> Iterator[SpecProblem]:
+def _check_null_states(inputs: "RuleInputs", actions: frozenset[PolicyAction]) -> Iterator[SpecProblem]:
     """Yield an error if the rule uses a state that can be null, but does not compare the state with null."""
     if "action" in inputs.names:
         return

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from kdeclare.core.diagnostics import Diagnostic, Severity, denied, info, warning
 from kdeclare.core.live.faults import Fault
@@ -25,8 +25,7 @@ from kdeclare.providers.kafka.config.hidden_configs import (
     warn_unreadable_configs,
 )
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, is_topic
 from kdeclare.providers.kafka.kind_groups import (
     ACLS,
     CLIENT_QUOTAS,
@@ -50,6 +49,9 @@ from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 from kdeclare.providers.kafka.topic.replaced_topics import check_replaced_topics
+
+if TYPE_CHECKING:
+    from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 
 _PLACEMENT_FIELDS = {"replicas", "assignments", "replicationFactor"}
 _AWAITED_HINT = "Run kdeclare apply. It waits until the reassignment is finished, and then continues."
@@ -181,9 +183,11 @@ class KafkaPlanning(PlanHooks):
         """Return the impact on records, on clients, and on the access of clients.
 
         Also return how much data the reassignments copy. The modules are imported only for plans that need
-        them.
+        them; new topics have no impact.
         """
-        if not changes and not operations:
+        if all(change.action is Action.CREATE and is_topic(change.id) for change in changes) and not (
+            REPLICA_MOVES.has_operation(operations)
+        ):
             return
         from kdeclare.providers.kafka.impact.topic_impact import observe_topics
 
@@ -200,8 +204,10 @@ class KafkaPlanning(PlanHooks):
 
             yield from observe_access(reader, inputs.live, inputs.desired, operations, changes)
 
-    def _share_impact_reader(self) -> ImpactReader:
+    def _share_impact_reader(self) -> "ImpactReader":
         """Return the reader of impact data that the policies and observations of this plan share."""
+        from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
+
         inputs = self._inputs
 
         def create() -> ImpactReader:

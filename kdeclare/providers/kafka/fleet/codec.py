@@ -28,7 +28,6 @@ from kdeclare.providers.kafka.fleet.facts import (
     to_config_resource,
 )
 from kdeclare.providers.kafka.fleet.history import flatten_body, name_topic_field
-from kdeclare.providers.kafka.fleet.unused_topics import list_unused_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -198,6 +197,8 @@ class KafkaCodec:
 
     def list_unused(self, connections: Connections, unused_for_s: float, read_at: datetime) -> UnusedListing:
         """See `ListsUnusedObjects`."""
+        from kdeclare.providers.kafka.fleet.unused_topics import list_unused_topics  # only audits need it
+
         return list_unused_topics(connections.get(KafkaConnection).cluster, unused_for_s, read_at)
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
