@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
+from kdeclare.providers.kafka.client.decoding import created_topics
 from kdeclare.providers.kafka.client.decoding.configs_decoder import RESOURCE_TYPES, decode_configs
 from kdeclare.providers.kafka.client.decoding.created_topics import decode_created_topics
 from kdeclare.providers.kafka.client.decoding.wire_format import RawResponse, read_uvarint, skip_tags
@@ -218,9 +220,7 @@ created_configs = st.lists(
 
 @given(st.data())
 def test_decoded_created_topics_equal_kafka_python(data: st.DataObject) -> None:
-    blocks = data.draw(
-        st.lists(created_configs, min_size=1, max_size=6)
-    )  # more than the decoder keeps for comparison
+    blocks = data.draw(st.lists(created_configs, min_size=1, max_size=6))
     topics = [
         CREATED(
             name=data.draw(st.text(max_size=5)),
@@ -235,7 +235,9 @@ def test_decoded_created_topics_equal_kafka_python(data: st.DataObject) -> None:
     ]
     body = CreateTopicsResponse(throttle_time_ms=0, topics=topics).encode(version=7)
     theirs = decode_created_topics(CreateTopicsResponse.decode(body, version=7))
-    assert decode_created_topics(RawResponse(body, 7)) == theirs
+    kept = data.draw(st.sampled_from([0, 2, 32]))
+    with patch.object(created_topics, "_RECENT_CONFIGS", kept):
+        assert decode_created_topics(RawResponse(body, 7)) == theirs
 
 
 partitions = st.builds(

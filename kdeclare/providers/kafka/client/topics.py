@@ -10,7 +10,11 @@ from kafka.protocol.admin.topics import CreatePartitionsRequest, DeleteTopicsReq
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import CreatedObject, Fault, Outcome, Result
-from kdeclare.providers.kafka.client.decoding.created_topics import decode_created_topics, format_topic_id
+from kdeclare.providers.kafka.client.decoding.created_topics import (
+    decode_created_topics,
+    format_topic_id,
+    read_topic_id,
+)
 from kdeclare.providers.kafka.client.decoding.wire_format import (
     RawCreateTopicsRequest,
     RawMetadataRequest,
@@ -43,10 +47,6 @@ _MIN_BROKER_BYTES = 11
 _MIN_TOPIC_BYTES = 26
 _MIN_PARTITION_BYTES = 18
 _INTEGER_BYTES = 4
-
-
-_NO_ID = str(UUID(int=0))
-"""The id in metadata responses for a topic without an id (created before Kafka 2.8, KIP-516)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,10 @@ def _decode_bytes(data: bytes, version: int) -> Iterable[TopicResult]:
     for _ in range(count):
         error_code = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         name, pos = read_string(data, pos + 2)
-        digits = data[pos : pos + 16].hex()
-        is_internal = data[pos + 16] != 0
-        partitions, pos = _read_partitions(data, pos + 17, cache)
+        topic_id, pos = read_topic_id(data, pos)
+        is_internal = data[pos] != 0
+        partitions, pos = _read_partitions(data, pos + 1, cache)
         pos = skip_tags(data, pos + 4)  # after topic_authorized_operations
-        topic_id = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-        topic_id = "" if topic_id == _NO_ID else topic_id
         yield TopicResult(name or "", error_code, Topic(name or "", topic_id, partitions, is_internal))
     require_end(data, pos + 2 if version >= _VERSION_WITH_ERROR_CODE else pos)
 

@@ -3,6 +3,7 @@
 kafka-python takes 0.05 ms per topic to decode these configs, and kdeclare does not use them.
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
@@ -28,6 +29,10 @@ _MIN_TOPIC_BYTES = 28
 _MIN_CONFIG_BYTES = 6
 
 _NO_ID = UUID(int=0)
+_NO_ID_BYTES = _NO_ID.bytes
+
+_RECENT_CONFIGS = 32
+"""The number of different sets of configs to compare with those of a topic before they are decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,16 @@ class CreatedTopic:
 def format_topic_id(topic_id: object) -> str:
     """Return a topic's id as a string; empty if the topic has no id."""
     return str(topic_id) if isinstance(topic_id, UUID) and topic_id != _NO_ID else ""
+
+
+def read_topic_id(data: bytes, pos: int) -> tuple[str, int]:
+    """Return the same string as `format_topic_id` for the id at this position, and the position after it."""
+    end = pos + _ID_BYTES
+    raw_id = data[pos:end]
+    if raw_id == _NO_ID_BYTES:
+        return "", end
+    digits = raw_id.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}", end
 
 
 def decode_created_topics(response: Any) -> list[CreatedTopic]:
@@ -61,8 +76,7 @@ def _decode_bytes(data: bytes) -> Iterable[CreatedTopic]:
     skipper = _ConfigSkipper()
     for _ in range(count):
         name, pos = read_string(data, pos)
-        topic_id = format_topic_id(UUID(data[pos : pos + _ID_BYTES].hex()))
-        pos += _ID_BYTES
+        topic_id, pos = read_topic_id(data, pos)
         error_code = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         error_message, pos = read_string(data, pos + 2)
         pos = skip_tags(data, skipper.skip(data, pos + _COUNTS_BYTES))
@@ -79,17 +93,27 @@ class _ConfigRun:
 
 
 class _ConfigSkipper:
-    """Finds the ends of the configs of topics by comparing them with the configs of the previous topic.
+    """Finds the ends of the configs of topics by comparing them with the configs of previous topics.
 
-    Most configs are the same for all topics, and brokers list them in the same order. Comparing the bytes of
-    many configs at once takes less time than decoding the lengths of all their strings.
+    Topics often have exactly the same configs as one of the previous topics. Otherwise, most configs are
+    still the same, and brokers list them in the same order. Comparing the bytes of many configs at once takes
+    less time than decoding the lengths of all their strings.
     """
 
     def __init__(self) -> None:
         self._runs: list[_ConfigRun] = []
+        self._recent: deque[bytes] = deque(maxlen=_RECENT_CONFIGS)
 
     def skip(self, data: bytes, start: int) -> int:
         """Return the position after the configs of a topic. Raises MalformedResponse."""
+        for known in self._recent:
+            if data.startswith(known, start):
+                return start + len(known)
+        end = self._skip_new(data, start)
+        self._recent.append(data[start:end])
+        return end
+
+    def _skip_new(self, data: bytes, start: int) -> int:
         count, pos = read_count(data, start, _MIN_CONFIG_BYTES)
         if not count:  # the topic was not created
             return pos
