@@ -224,6 +224,18 @@ def test_plan_imports_only_what_it_needs(tmp_path: Path) -> None:
     assert ran.stdout == "[]\n", ran.stderr
 
 
+@pytest.mark.slow
+def test_no_garbage_is_collected_while_modules_are_imported(tmp_path: Path) -> None:
+    code = (
+        "import gc, sys; from kdeclare.__main__ import run; collections = [];"
+        "gc.callbacks.append(lambda phase, _: collections.append(phase));"
+        "sys.argv = ['kdeclare', 'plan', '--help']; import os;"
+        "os._exit = lambda code: print('collections:', collections, file=sys.stderr); run()"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert "collections: []" in ran.stderr, ran.stderr
+
+
 def test_python_m_shows_usage_errors(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "kdeclare", "plan", "--nope"], capture_output=True, text=True, cwd=tmp_path

@@ -88,9 +88,10 @@ def find_losses(
     if not isinstance(known, TopicSettings):
         yield UnknownLoss(resource, f"configs.{doubtful_key}", known)
         return
-    cause = _find_cause(known.limits_before, known.limits_after)
+    limits_after = known.limits_after
+    cause = _find_cause(known.limits_before, limits_after)
     if cause is not None:
-        yield Loss(resource, topic, f"configs.{cause}", known.limits_after, known.is_tiered)
+        yield Loss(resource, topic, f"configs.{cause}", limits_after, known.is_tiered)
     if known.ends_tiering:
         yield Loss(resource, topic, f"configs.{REMOTE_STORAGE}", is_tiered=True)
     if known.is_compacted_after and not known.is_compacted_before:

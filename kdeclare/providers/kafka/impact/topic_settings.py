@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import field
+from functools import lru_cache
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_list
@@ -21,6 +22,8 @@ LOSS_KEYS = (CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES, REMOTE_STORAGE)
 """The topic configs whose changes can cause records to be deleted."""
 
 _CONFIGS = "configs."
+_CACHED_TEXTS = 1024
+"""How many values of configs are remembered as parsed, because most topics of a cluster share them."""
 _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
     CLEANUP_POLICY: (("log.cleanup.policy", 1),),
     RETENTION_MS: (
@@ -244,8 +247,13 @@ def _find_default(key: str, values: Mapping[str, str | None]) -> str | None:
     return None if info is None else info.default
 
 
+@lru_cache(maxsize=_CACHED_TEXTS)
+def _parse_policies(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(","))
+
+
 def _split_policies(configs: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(part.strip() for part in configs.get(CLEANUP_POLICY, "delete").split(","))
+    return _parse_policies(configs.get(CLEANUP_POLICY, "delete"))
 
 
 def _build_limits(configs: Mapping[str, str], all_configs: Sequence[Mapping[str, str]]) -> LogLimits:
@@ -264,6 +272,7 @@ def _build_limits(configs: Mapping[str, str], all_configs: Sequence[Mapping[str,
     )
 
 
+@lru_cache(maxsize=_CACHED_TEXTS)
 def _parse_limit(text: str | None) -> int | None:
     """Parse a limit. Return None, which means no limit, if the number is negative or missing."""
     number = int(text) if text else -1
