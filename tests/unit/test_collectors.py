@@ -11,8 +11,9 @@ from kdeclare.core.parts import Connections, LiveState, Parts
 from kdeclare.core.provider.installed_providers import load_providers, resolve_completely
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.observation import identify_system, observe
-from kdeclare.providers.connect.connection import ConnectClients, WorkerSelection, WorkerState
+from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.connector.collector import CONNECTORS
+from kdeclare.providers.connect.worker_config.collector import WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_config.fleet import WORKERS
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.acl.collector import ACLS

@@ -23,10 +23,11 @@ from kdeclare.providers.connect.provider import PROVIDER as CONNECT_OUTLINE
 from kdeclare.providers.kafka.kind_groups import KIND_GROUPS
 from kdeclare.testing.world import declare
 
-CONNECT_DEFINITION = "kdeclare.providers.connect.definition"
-DEFINITIONS = (
-    CONNECT_DEFINITION,
+CONNECT_MODULES = ["kdeclare.providers.connect.definition", "kdeclare.providers.connect.client.port"]
+LATE_MODULES = (
+    *CONNECT_MODULES,
     "kdeclare.providers.schema_registry.definition",
+    "kdeclare.providers.schema_registry.client.port",
     *(f"{group.package}.definition" for group in KIND_GROUPS),
 )
 
@@ -40,7 +41,7 @@ cluster = MemoryCluster({{1: "a"}})
 connection.connect_cluster = lambda *_: cluster
 for command in (["validate"], ["apply", "--yes"], ["plan"], ["rollback", "--yes"], ["history"]):
     assert main(command) == 0, command
-print([name for name in {DEFINITIONS} if name in sys.modules], file=sys.stderr)
+print([name for name in {LATE_MODULES} if name in sys.modules], file=sys.stderr)
 """
 
 TOPIC = """
@@ -52,7 +53,7 @@ spec: {partitions: 1, replicationFactor: 1}
 
 
 def run_commands(folder: Path, environment: str) -> str:
-    """Run commands in a new process, and return the definitions that they imported."""
+    """Run commands in a new process, and return which of `LATE_MODULES` they imported."""
     (folder / "manifests").mkdir()
     (folder / "manifests" / "orders.yaml").write_text(TOPIC)
     project = "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\nspec:\n  environments:\n"
@@ -70,7 +71,7 @@ def test_commands_for_topics_import_only_what_topics_need(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_configured_systems_are_imported_because_their_objects_can_refer_to_topics(tmp_path: Path) -> None:
     settings = "bootstrapServers: 'lab:9092', connect: {eu: {urls: ['http://127.0.0.1:1']}}"
-    assert run_commands(tmp_path, settings) == f"{[CONNECT_DEFINITION]}"
+    assert run_commands(tmp_path, settings) == str(CONNECT_MODULES)
 
 
 def test_definitions_are_as_outlined() -> None:

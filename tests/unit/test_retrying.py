@@ -8,7 +8,7 @@ import pytest
 from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.core.operations.retry import Retry, RetryPolicy
 from kdeclare.providers.connect.client.port import ConnectWorkers
-from kdeclare.providers.connect.connection import RetryingWorkers
+from kdeclare.providers.connect.client.workers_retry import RetryingWorkers
 from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import NO_TOPICS, Topic

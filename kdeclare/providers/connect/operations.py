@@ -19,7 +19,8 @@ from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.secrets.secret_hashes import is_mark
 from kdeclare.core.secrets.secret_refs import SecretRef, SecretSource, ValuePath
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED, Changes, apply_changes, require_valid
-from kdeclare.providers.connect.connection import ConnectClients, WorkerSelection, WorkerState
+from kdeclare.providers.connect.connection import ConnectClients
+from kdeclare.providers.connect.worker_config.collector import WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_health import IN_STEP, find_refusing, find_unconverged
 from kdeclare.providers.connect.worker_state import (
     GroupSnapshot,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, RootModel
 
@@ -13,7 +14,9 @@ from kdeclare.core.provider.connection import ConnectionContext, ConnectionType,
 from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
 from kdeclare.http.endpoint_settings import HttpEndpointSettings
 from kdeclare.http.target import HttpTarget
-from kdeclare.providers.schema_registry.client.port import ERRORS, SchemaRegistry
+
+if TYPE_CHECKING:  # the outline of the provider imports this module, and must not import the client
+    from kdeclare.providers.schema_registry.client.port import SchemaRegistry
 
 ENVIRONMENT_FIELD = "registries"
 """The field of an environment that contains the named schema registries."""
@@ -32,7 +35,7 @@ class RegistryClients:
     Thread-safe.
     """
 
-    def __init__(self, names: Collection[str], open_registry: Callable[[str], SchemaRegistry]) -> None:
+    def __init__(self, names: Collection[str], open_registry: "Callable[[str], SchemaRegistry]") -> None:
         """Create the object without sending a request.
 
         open_registry: a function that returns the registry with a given name, or raises KdeclareError.
@@ -51,7 +54,7 @@ class RegistryClients:
         """Return the registry with the declared name, or the only registry if no name is declared."""
         return choose_endpoint(declared, self._names, ENVIRONMENT_FIELD)
 
-    def open(self, name: str) -> SchemaRegistry:
+    def open(self, name: str) -> "SchemaRegistry":
         """Return the registry with this name.
 
         Raises KdeclareError if the registry is not configured or cannot be used.
@@ -87,7 +90,7 @@ class RegistryTarget:
         """See `Target`. Sends no request."""
         targets = dict(self.registries)
 
-        def open_registry(name: str) -> SchemaRegistry:
+        def open_registry(name: str) -> "SchemaRegistry":
             from kdeclare.providers.schema_registry.client.rest import (
                 open_rest_registry,  # This imports httpx, which most commands do not need.
             )
@@ -116,6 +119,8 @@ def find_tls_files(settings: RegistrySettings, options: Mapping[str, str]) -> It
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
     """Return a diagnostic if the fault comes from a schema registry; otherwise None."""
+    from kdeclare.providers.schema_registry.client.port import ERRORS
+
     if fault.error not in ERRORS:
         return None
     return error(

@@ -30,8 +30,8 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef
-from kdeclare.providers.connect.connection import WorkerState
 from kdeclare.providers.connect.operations import WORKER_PATH_PREFIX
+from kdeclare.providers.connect.worker_config.collector import WorkerState
 from kdeclare.providers.connect.worker_config.hashed_override import HashedOverride, is_same_value
 from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
 from kdeclare.providers.connect.worker_health import IN_STEP, check_worker_health, find_refusing, find_silent

@@ -22,8 +22,8 @@ from kdeclare.core.resources.owned_record import narrow_record
 from kdeclare.core.secrets.secret_hashes import hash_like, mark_hash
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef
 from kdeclare.providers.connect.client.port import UNREACHABLE
-from kdeclare.providers.connect.connection import (
-    ENVIRONMENT_FIELD,
+from kdeclare.providers.connect.connection import ENVIRONMENT_FIELD
+from kdeclare.providers.connect.worker_config.collector import (
     WorkerSelection,
     WorkerState,
     collect_workers,

@@ -27,7 +27,6 @@ from kdeclare.core.resources.kind import (
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
 from kdeclare.core.resources.plan_capabilities import Evidence
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef, bind_secret_ref, is_secret
-from kdeclare.providers.connect.connection import WorkerSelection, WorkerState
 from kdeclare.providers.connect.operations import (
     REFUSED,
     WORKER_PATH_PREFIX,
@@ -35,6 +34,7 @@ from kdeclare.providers.connect.operations import (
     PatchWorkersArgs,
     WorkerConfigOpArgs,
 )
+from kdeclare.providers.connect.worker_config.collector import WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_config.diff import (
     AppliedRecord,
     WorkerConfigRecord,
