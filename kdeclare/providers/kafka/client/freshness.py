@@ -174,7 +174,7 @@ class Freshness:
                 break
             if waited_s > _ALL_BROKERS_WAIT_S:
                 progress(CATCH_UP_MESSAGE, len(caught_up), len(live_brokers))
-            time.sleep(min(_MAX_POLL_S, max(_POLL_S, waited_s / 10)))
+            time.sleep(min(_MAX_POLL_S, max(_POLL_S, waited_s / 5)))
         if pending:
             _log.info("brokers that lag behind the controller: %s", sorted(pending))
         self._has_fresh_brokers = bool(caught_up)

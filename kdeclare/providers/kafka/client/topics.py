@@ -131,12 +131,17 @@ def _read_partitions(data: bytes, pos: int, cache: _PartitionCache) -> tuple[tup
 
 
 def _read_integers(data: bytes, pos: int) -> tuple[tuple[int, ...], int]:
+    size = data[pos] - 1
+    if 0 <= size < len(_INT_LIST_STRUCTS):  # nearly always, and then the length has one byte
+        return _INT_LIST_STRUCTS[size].unpack_from(data, pos + 1), pos + 1 + _INTEGER_BYTES * size
     size, pos = read_count(data, pos, _INTEGER_BYTES)
     list_struct = _INT_LIST_STRUCTS[size] if size < len(_INT_LIST_STRUCTS) else Struct(f">{size}i")
-    return list_struct.unpack_from(data, pos), pos + 4 * size
+    return list_struct.unpack_from(data, pos), pos + _INTEGER_BYTES * size
 
 
 def _sort_partitions(partitions_by_index: dict[int, Partition]) -> tuple[Partition, ...]:
+    if len(partitions_by_index) == 1:
+        return tuple(partitions_by_index.values())
     return tuple(partition for _, partition in sorted(partitions_by_index.items()))
 
 
