@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--chromium", metavar="FILE", help="also scroll the plan's page in this browser")
     options = parser.parse_args()
-    gc.set_threshold(200_000)  # as the command does
+    gc.set_threshold(500_000)  # as the command does
     plan = big_plan(options.changes)
     run = _run(plan)
     ways: tuple[tuple[str, Callable[[], str]], ...] = (

@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    gc.set_threshold(200_000)  # as the command does
+    gc.set_threshold(500_000)  # as the command does
     plan, cluster, labels = changes(options.topics)
     classes = [ConfiguredPolicy(str(n), _Asks(ask), bounded=True) for n, (_, ask) in enumerate(RULES)]
     every = [

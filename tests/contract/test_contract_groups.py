@@ -251,7 +251,7 @@ def test_log_positions_have_timestamps_of_their_records(group_bed: GroupBed) -> 
     }
 
 
-@pytest.mark.parametrize("known_leader", [None, 1, 2, 3])
+@pytest.mark.parametrize("known_leader", [None, 1, 2, 3, 9])
 def test_log_positions_are_found_if_the_known_leader_is_outdated(
     group_bed: GroupBed, known_leader: int | None
 ) -> None:

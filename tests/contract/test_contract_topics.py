@@ -238,8 +238,8 @@ def test_producers_are_listed_for_each_partition(bed: AnyBed) -> None:
     assert set(found) == {TopicPartition(name, 0), TopicPartition(name, 1)}
 
 
-@pytest.mark.parametrize("known_leader", [1, 2, 3])
-def test_producers_are_listed_if_the_known_leader_is_outdated(bed: AnyBed, known_leader: int) -> None:
+@pytest.mark.parametrize("known_leader", [None, 1, 2, 3, 9])
+def test_producers_are_listed_if_the_known_leader_is_outdated(bed: AnyBed, known_leader: int | None) -> None:
     name, deleted = bed.create({0: (2,)}), bed.name()
     bed.produce(name, 3)
     known = {

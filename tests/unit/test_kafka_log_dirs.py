@@ -17,6 +17,7 @@ from kafka.protocol.metadata import MetadataResponse
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Partition, Topic
 from kdeclare.providers.kafka.request_values import LogDir
 from tests.fake_broker import Answer, FakeBroker, fake_broker
 
@@ -99,6 +100,15 @@ def test_log_dirs_are_read_from_response() -> None:
     }
     (sent,) = broker.list_requests(DESCRIBE)
     assert sent.topics is None
+
+
+def test_log_dirs_of_known_topics_need_no_metadata_of_topics() -> None:
+    topic = Topic("t", "", (Partition((1,), 1, (1,)),) * 2)
+    with run_cluster({DESCRIBE: lambda _: make_dirs_response()}) as (kafka, (broker,)):
+        kafka.log_dirs(["t"], known={"t": topic})
+    (sent,) = broker.list_requests(DESCRIBE)
+    assert [(item.topic, list(item.partitions)) for item in sent.topics] == [("t", [0, 1])]
+    assert not any(request.topics for request in broker.list_requests(METADATA))
 
 
 def test_log_dirs_of_old_broker_have_no_volume_sizes() -> None:

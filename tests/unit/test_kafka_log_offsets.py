@@ -28,8 +28,8 @@ class Leaders:
 
     error: the error of partition ``late-1`` for the first ``times`` requests. leaderless: how often metadata
     shows it without a leader. deleted: whether topic ``late`` is gone after that. omitted: how many responses
-    leave this partition out. versions: the versions of the requests. described: the topics of each request
-    for the metadata of topics.
+    leave this partition out. shrunk_to: the number of partitions of each topic. versions: the versions of the
+    requests. described: the topics of each request for the metadata of topics.
     """
 
     error: int = 0
@@ -38,6 +38,7 @@ class Leaders:
     deleted: bool = False
     omitted: int = 0
     asked: list[list[str]] = field(default_factory=list)
+    shrunk_to: int = 2
     versions: list[int] = field(default_factory=list)
     described: list[list[str]] = field(default_factory=list)
 
@@ -54,12 +55,13 @@ class Leaders:
                     self.omitted -= 1
                     continue
                 failing = is_late and self.times > 0
+                missing = partition.partition_index >= self.shrunk_to
                 end = 9 if partition.timestamp == LATEST else 5
                 self.times -= failing
                 partitions.append(
                     kind.ListOffsetsPartitionResponse(
                         partition_index=partition.partition_index,
-                        error_code=self.error if failing else 0,
+                        error_code=UNKNOWN_TOPIC if missing else self.error if failing else 0,
                         timestamp=-1,
                         offset=-1 if failing else end,
                         leader_epoch=0,
@@ -95,7 +97,7 @@ def run_cluster(leaders: Leaders, newest: int = 5) -> Iterator[tuple[KafkaCluste
 def make_topic_metadata(name: str, leaders: Leaders, gone: bool) -> Any:
     kind = MetadataResponse.MetadataResponseTopic
     partitions = []
-    for index in range(0 if gone else 2):
+    for index in range(0 if gone else leaders.shrunk_to):
         leaderless = (name, index) == ("late", 1) and leaders.leaderless > 0
         leaders.leaderless -= leaderless
         partitions.append(
@@ -186,6 +188,13 @@ def test_positions_of_known_topics_need_no_metadata() -> None:
         kafka.list_positions({"ready": [LATEST], "late": [LATEST]}, known={"ready": topic})
         kafka.list_positions({"late": [LATEST]}, known={"late": replace(topic, name="late")})
     assert leaders.described == [["late"], ["late"]]
+
+
+def test_known_topic_that_was_created_again_with_fewer_partitions_is_read() -> None:
+    topic = Topic("ready", "", (Partition((1,), 1, (1,)),) * 2, internal=False)
+    with run_cluster(Leaders(shrunk_to=1)) as (kafka, _):
+        positions = kafka.list_positions({"ready": [LATEST]}, known={"ready": topic})
+    assert set(positions) == {TopicPartition("ready", 0)}
 
 
 def test_first_and_last_offsets_are_requested_without_tagged_fields() -> None:

@@ -1,7 +1,6 @@
 """Connect to the workers of Connect clusters.
 
-The addresses of the workers are in the environment or in manifests. If workers are not ready for a change
-because of a rebalance or a new leader, the change is retried.
+The addresses of the workers are in the environment or in manifests.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from kdeclare.core.diagnostics import Diagnostic, Severity, denied, info, warning
 from kdeclare.core.live.faults import Fault
@@ -26,6 +26,7 @@ from kdeclare.providers.kafka.config.hidden_configs import (
 )
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, is_topic
+from kdeclare.providers.kafka.impact.reading_order import ReadingOrder
 from kdeclare.providers.kafka.kind_groups import (
     ACLS,
     CLIENT_QUOTAS,
@@ -49,9 +50,6 @@ from kdeclare.providers.kafka.request_values import ConfigQuery
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 from kdeclare.providers.kafka.topic.replaced_topics import check_replaced_topics
-
-if TYPE_CHECKING:
-    from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 
 _PLACEMENT_FIELDS = {"replicas", "assignments", "replicationFactor"}
 _AWAITED_HINT = "Run kdeclare apply. It waits until the reassignment is finished, and then continues."
@@ -82,8 +80,8 @@ class KafkaPlanning(PlanHooks):
 
     def prepare(self) -> PlacementContext:
         """Create the placer that all resources share, so that it considers the total load of brokers."""
-        if self._inputs.shows_impact:  # before policies use the reader
-            self._share_impact_reader()
+        inputs = self._inputs
+        inputs.shared_reads.get(ReadingOrder, lambda: ReadingOrder(groups_first=inputs.shows_impact))
         self._shared_load = LoadAwarePlacer(
             self._live, collect_excluded_brokers(self._inputs.desired, self._live)
         )
@@ -182,39 +180,28 @@ class KafkaPlanning(PlanHooks):
     ) -> Iterable[Observation]:
         """Return the impact on records, on clients, and on the access of clients.
 
-        Also return how much data the reassignments copy. The modules are imported only for plans that need
-        them; new topics have no impact.
+        Also return how much data the reassignments copy. New topics have no impact. The modules are imported
+        only for plans that need them.
         """
         if all(change.action is Action.CREATE and is_topic(change.id) for change in changes) and not (
             REPLICA_MOVES.has_operation(operations)
         ):
             return
+        from kdeclare.providers.kafka.impact.impact_reader import get_impact_reader
         from kdeclare.providers.kafka.impact.topic_impact import observe_topics
 
         inputs, live = self._inputs, self._live
-        reader = self._share_impact_reader()
+        cluster = inputs.connections.get(KafkaConnection).cluster
+        reader = get_impact_reader(inputs.shared_reads, cluster)
         yield from observe_topics(reader, live, operations, changes)
         if REPLICA_MOVES.has_operation(operations):
             from kdeclare.providers.kafka.impact.move_impact import observe_moves
 
-            cluster = inputs.connections.get(KafkaConnection).cluster
             yield from observe_moves(cluster, live, operations, reader.compute_deadline())
         if _may_affect_access(operations, changes):
             from kdeclare.providers.kafka.impact.access.access_impact import observe_access
 
             yield from observe_access(reader, inputs.live, inputs.desired, operations, changes)
-
-    def _share_impact_reader(self) -> "ImpactReader":
-        """Return the reader of impact data that the policies and observations of this plan share."""
-        from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
-
-        inputs = self._inputs
-
-        def create() -> ImpactReader:
-            cluster = inputs.connections.get(KafkaConnection).cluster
-            return ImpactReader(cluster, reads_groups_first=inputs.shows_impact)
-
-        return inputs.shared_reads.get(ImpactReader, create)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
         """Return the racks by broker id. The mapping is empty if no operation places replicas."""

@@ -210,7 +210,7 @@ class Cluster(Protocol):
         """Return the same as `list_offsets`, with the timestamps of the records at these offsets.
 
         times: the times for each topic. Topics with different times share the requests. known: topics that
-            were read shortly before. Their leaders are not read again unless a request to a leader fails.
+            were read shortly before. Their leaders are read again only if a request to a leader fails.
         """
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
@@ -257,7 +257,10 @@ class Cluster(Protocol):
     ) -> Mapping[int, tuple[LogDir, ...]]:
         """Return the log directories by broker, with the replicas of these topics. None means all topics.
 
-        Brokers that do not respond are omitted. known: see `list_positions`.
+        Brokers that do not respond are omitted.
+
+        known: topics that were read shortly before. They are not read again, so the result contains only the
+            partitions that they had then.
         """
 
     def move_log_dirs(

@@ -10,11 +10,8 @@ from kafka.protocol.admin.topics import CreatePartitionsRequest, DeleteTopicsReq
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import CreatedObject, Fault, Outcome, Result
-from kdeclare.providers.kafka.client.decoding.created_topics import (
-    decode_created_topics,
-    format_topic_id,
-    read_topic_id,
-)
+from kdeclare.providers.kafka.client.decoding.created_topics import decode_created_topics
+from kdeclare.providers.kafka.client.decoding.topic_ids import format_topic_id, read_topic_id
 from kdeclare.providers.kafka.client.decoding.wire_format import (
     RawCreateTopicsRequest,
     RawMetadataRequest,
@@ -177,11 +174,15 @@ def describe_topics(wire: Wire, freshness: Freshness, names: Sequence[str] | Non
 def read_unknown_topics(
     wire: Wire, freshness: Freshness, names: Iterable[str], known: Mapping[str, Topic]
 ) -> dict[str, Topic]:
-    """Return the same as `describe_topics`, but read only the topics that are not in ``known``.
+    """Return the same as `describe_topics`, but do not read the topics in ``known`` again.
 
-    Raises Fault.
+    Known topics with a partition without a leader are read again. Raises Fault.
     """
-    topics_by_name = {name: known[name] for name in names if name in known}
+    topics_by_name = {
+        name: known[name]
+        for name in names
+        if name in known and all(partition.leader is not None for partition in known[name].partitions)
+    }
     unknown = [name for name in names if name not in topics_by_name]
     return topics_by_name | describe_topics(wire, freshness, unknown) if unknown else topics_by_name
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.parts import SharedReads
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits
 from kdeclare.providers.kafka.impact.group_members import (
@@ -14,6 +15,7 @@ from kdeclare.providers.kafka.impact.group_members import (
     UnknownGroupsError,
     read_group_members,
 )
+from kdeclare.providers.kafka.impact.reading_order import ReadingOrder
 from kdeclare.providers.kafka.impact.record_sample import RecordSample, read_samples
 from kdeclare.providers.kafka.impact.topic_logs import (
     TOO_SLOW,
@@ -251,6 +253,14 @@ class ImpactReader:
         finally:
             self._reads.discard(token)
             self._remaining_s -= time.monotonic() - started_s
+
+
+def get_impact_reader(shared_reads: SharedReads, cluster: Cluster) -> ImpactReader:
+    """Return the reader that the policies and observations of a plan share."""
+    order = shared_reads.get(ReadingOrder, ReadingOrder)
+    return shared_reads.get(
+        ImpactReader, lambda: ImpactReader(cluster, reads_groups_first=order.groups_first)
+    )
 
 
 def _get_window(limits: LogLimits | None) -> tuple[int, ...]:

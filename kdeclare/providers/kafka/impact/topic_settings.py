@@ -23,7 +23,7 @@ LOSS_KEYS = (CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES, REMOTE_STORAGE)
 
 _CONFIGS = "configs."
 _CACHED_TEXTS = 1024
-"""How many values of configs are remembered as parsed, because most topics of a cluster share them."""
+"""The maximum number of parsed values in the cache. Most topics of a cluster have the same values."""
 _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
     CLEANUP_POLICY: (("log.cleanup.policy", 1),),
     RETENTION_MS: (

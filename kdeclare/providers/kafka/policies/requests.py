@@ -14,7 +14,7 @@ from kdeclare.core.policies.policy_subjects import ReviewInputs
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
+from kdeclare.providers.kafka.impact.impact_reader import ImpactReader, get_impact_reader
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.kafka_operation_type import TopicEffect
 from kdeclare.providers.kafka.policies.cluster_reader import (
@@ -323,7 +323,7 @@ def start_review(inputs: ReviewInputs) -> TopicReview:
     cluster = inputs.connections.get(KafkaConnection).cluster
     topic_names = {name for names in inputs.subjects.values() for name in names}
     live = inputs.live.find(KafkaState) if inputs.live is not None else None
-    impact_reader = inputs.shared_reads.get(ImpactReader, lambda: ImpactReader(cluster))
+    impact_reader = get_impact_reader(inputs.shared_reads, cluster)
     reader = ClusterReader(cluster, topic_names, live, CLUSTER.merge(inputs.selections), impact_reader)
     planned = {
         name: build_effect_change(name, _filter_topic_effects(effects))

@@ -6,9 +6,9 @@ kafka-python takes 0.05 ms per topic to decode these configs, and kdeclare does 
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
-from uuid import UUID
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.providers.kafka.client.decoding.topic_ids import format_topic_id, read_topic_id
 from kdeclare.providers.kafka.client.decoding.wire_format import (
     MalformedResponse,
     RawResponse,
@@ -20,7 +20,6 @@ from kdeclare.providers.kafka.client.decoding.wire_format import (
     skip_tags,
 )
 
-_ID_BYTES = 16
 _COUNTS_BYTES = 6  # partitions and replication factor
 _CONFIG_FLAG_BYTES = 3  # read-only, source, sensitive
 
@@ -28,11 +27,8 @@ _CONFIG_FLAG_BYTES = 3  # read-only, source, sensitive
 _MIN_TOPIC_BYTES = 28
 _MIN_CONFIG_BYTES = 6
 
-_NO_ID = UUID(int=0)
-_NO_ID_BYTES = _NO_ID.bytes
-
 _RECENT_CONFIGS = 32
-"""The number of different sets of configs to compare with those of a topic before they are decoded."""
+"""How many of the most recent different sets of configs are compared with the configs of each topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +39,6 @@ class CreatedTopic:
     topic_id: str
     error_code: int
     error_message: str | None
-
-
-def format_topic_id(topic_id: object) -> str:
-    """Return a topic's id as a string; empty if the topic has no id."""
-    return str(topic_id) if isinstance(topic_id, UUID) and topic_id != _NO_ID else ""
-
-
-def read_topic_id(data: bytes, pos: int) -> tuple[str, int]:
-    """Return the same string as `format_topic_id` for the id at this position, and the position after it."""
-    end = pos + _ID_BYTES
-    raw_id = data[pos:end]
-    if raw_id == _NO_ID_BYTES:
-        return "", end
-    digits = raw_id.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}", end
 
 
 def decode_created_topics(response: Any) -> list[CreatedTopic]:

@@ -25,8 +25,8 @@ from kdeclare.providers.kafka.request_values import EARLIEST, LATEST, MAX_TIMEST
 
 _PARTITIONS_PER_REQUEST = 2000
 _MAX_TIMESTAMP_VERSION = 7
-_LAST_RIGID_VERSION = 5
-"""The last version without tagged fields (KIP-482), which a client encodes in half the time.
+_LAST_VERSION_WITHOUT_TAGS = 5
+"""The last version without tagged fields (KIP-482). Its requests take half the time to encode.
 
 Later versions only add times, and a timeout for offsets that brokers look up in remote storage.
 """
@@ -110,34 +110,55 @@ def _ask_until_led(
     (PartitionLeaderStrategy).
     """
     topics_by_name = read_unknown_topics(wire, freshness, times, known)
-    found: dict[TopicPartition, tuple[Found, ...]] = {}
     pending = [
         TopicPartition(topic.name, index)
         for topic in topics_by_name.values()
         for index in range(len(topic.partitions))
     ]
+    answers = (_ask_known_leaders if known else _ask_leaders)(wire, topics_by_name, pending, times, read)
+    found: dict[TopicPartition, tuple[Found, ...]] = {}
     deadline = time.monotonic() + _LEADER_WAIT_S
     poll_s = _FIRST_POLL_S
     while True:
-        faults: list[Fault] = []
-        asked, pending = pending, []
-        for partition, offsets in _ask_leaders(wire, topics_by_name, asked, times, read).items():
-            if isinstance(offsets, Fault):
-                faults.append(offsets)
-                pending.append(partition)
-            else:
-                found[partition] = offsets
-        if not pending:
+        faults = {where: answer for where, answer in answers.items() if isinstance(answer, Fault)}
+        found |= {where: answer for where, answer in answers.items() if not isinstance(answer, Fault)}
+        if not faults:
             return found
         if time.monotonic() > deadline:
-            raise faults[0]
+            raise next(iter(faults.values()))
         time.sleep(poll_s)
         poll_s = min(_MAX_POLL_S, 2 * poll_s)
-        pending_names = sorted({partition.topic for partition in pending})
+        pending_names = sorted({where.topic for where in faults})
         topics_by_name = describe_topics(wire, freshness, pending_names)
         deleted = set(pending_names) - topics_by_name.keys()
-        found = {partition: offsets for partition, offsets in found.items() if partition.topic not in deleted}
-        pending = [partition for partition in pending if partition.topic not in deleted]
+        found = {where: offsets for where, offsets in found.items() if where.topic not in deleted}
+        pending = [where for where in faults if _exists(where, topics_by_name)]
+        answers = _ask_leaders(wire, topics_by_name, pending, times, read)
+
+
+def _exists(where: TopicPartition, topics_by_name: Mapping[str, Topic]) -> bool:
+    """Whether the partition exists. A topic can be re-created with fewer partitions."""
+    topic = topics_by_name.get(where.topic)
+    return topic is not None and where.partition < len(topic.partitions)
+
+
+def _ask_known_leaders(
+    wire: Wire,
+    topics_by_name: Mapping[str, Topic],
+    partitions: Sequence[TopicPartition],
+    times: Mapping[str, Sequence[int]],
+    read: _ReadResult[Found],
+) -> dict[TopicPartition, tuple[Found, ...] | Fault]:
+    """Do the same as `_ask_leaders`, but if a whole request fails, return the Fault for each partition.
+
+    The leader may be down because another broker has become the leader.
+    """
+    try:
+        return _ask_leaders(wire, topics_by_name, partitions, times, read)
+    except Fault as fault:
+        if fault.kind is not FaultKind.RETRIABLE:
+            raise
+        return dict.fromkeys(partitions, fault)
 
 
 def _ask_leaders(
@@ -235,7 +256,7 @@ def _build_offsets_request(
         timeout_ms=wire.request_timeout_ms,
         # version 0 returns lists of segments
         min_version=_MAX_TIMESTAMP_VERSION if MAX_TIMESTAMP in times else 1,
-        max_version=_LAST_RIGID_VERSION if times <= {EARLIEST, LATEST} else None,
+        max_version=_LAST_VERSION_WITHOUT_TAGS if times <= {EARLIEST, LATEST} else None,
     )
 
 

@@ -30,6 +30,7 @@ def list_producers(
 
     If a leader refuses to list the producers of a partition, the value is the Fault. Raises Fault if a
     request fails, or if a leader returns an error that a retry may resolve.
+
     known: topics that were read shortly before. If a request for them fails, all topics are read again,
         because their leaders can have changed.
     """
