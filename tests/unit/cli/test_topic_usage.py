@@ -234,7 +234,7 @@ def test_sizes_of_tiered_topics_are_unknown(shop: CommandLine) -> None:
 
 
 def test_size_that_no_broker_reports_is_unknown(shop: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(shop.cluster), "log_dirs", lambda *_: {})
+    monkeypatch.setattr(type(shop.cluster), "log_dirs", lambda *_, **_known: {})
     (topic,) = read(shop, "legacy")["topics"]
     assert (topic["bytes"], topic["records"]) == (None, 50)
     assert topic["unknown"][0]["reason"] == "a broker did not report the size of a partition"
