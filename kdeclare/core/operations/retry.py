@@ -117,3 +117,8 @@ class Attempts:
             return None
         self._delayed_s += delay_s
         return delay_s
+
+
+def build_retry_policy(attempts: int | None) -> RetryPolicy:
+    """Return a policy that logs each retry. attempts: the maximum number; None for the default."""
+    return RetryPolicy(on_retry=log_retry) if attempts is None else RetryPolicy(attempts, on_retry=log_retry)

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, RootModel
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.operations.retry import RetryPolicy, log_retry
+from kdeclare.core.operations.retry import build_retry_policy
 from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, References, SettingsFile
 from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint, report_missing_endpoint
 from kdeclare.http.endpoint_settings import HttpEndpointSettings
@@ -103,7 +103,7 @@ class ConnectTarget:
                     if group.endpoint is None
                     else open_named_workers(group.endpoint, dict(self.endpoints), timeout_s)
                 )
-                opened_groups[group] = RetryingWorkers(workers, _build_retry_policy(self.attempts))
+                opened_groups[group] = RetryingWorkers(workers, build_retry_policy(self.attempts))
             return opened_groups[group]
 
         clusters = {name: partial(open_cluster, target, timeout_s) for name, target in self.endpoints}
@@ -143,12 +143,6 @@ def open_cluster(target: HttpTarget, timeout_s: float) -> "ConnectCluster":
     from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 
     return RetryingConnectCluster(open_rest_cluster(target, timeout_s))
-
-
-def _build_retry_policy(attempts: int | None) -> RetryPolicy:
-    if attempts is None:
-        return RetryPolicy(on_retry=log_retry)
-    return RetryPolicy(attempts, on_retry=log_retry)
 
 
 def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> ConnectTarget:

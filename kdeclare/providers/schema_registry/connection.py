@@ -9,7 +9,7 @@ from pydantic import ConfigDict, RootModel
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.operations.retry import RetryPolicy, log_retry
+from kdeclare.core.operations.retry import build_retry_policy
 from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, SettingsFile
 from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
 from kdeclare.http.endpoint_settings import HttpEndpointSettings
@@ -95,14 +95,9 @@ class RegistryTarget:
                 open_rest_registry,  # This imports httpx, which most commands do not need.
             )
 
-            return open_rest_registry(targets[name], timeout_s, self._build_retry_policy())
+            return open_rest_registry(targets[name], timeout_s, build_retry_policy(self.attempts))
 
         return RegistryClients(targets, open_registry)
-
-    def _build_retry_policy(self) -> RetryPolicy:
-        if self.attempts is None:
-            return RetryPolicy(on_retry=log_retry)
-        return RetryPolicy(self.attempts, on_retry=log_retry)
 
 
 def locate_registries(settings: RegistrySettings, context: ConnectionContext) -> RegistryTarget:
