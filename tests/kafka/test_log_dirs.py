@@ -59,6 +59,20 @@ def find_log_dir(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir
     return None
 
 
+def find_move_error(kafka: KafkaCluster, at: TopicPartition, broker: int, path: str) -> str | None:
+    """Return the error that a broker returns for a move, once it knows the topic.
+
+    A broker without replicas of a new topic can learn of it after the creation is done.
+    """
+    deadline = time.monotonic() + 90
+    while True:
+        fault = kafka.move_log_dirs({(at, broker): path})[at, broker]
+        error = None if fault is None else fault.error
+        if error != "UNKNOWN_TOPIC_OR_PARTITION" or time.monotonic() > deadline:
+            return error
+        time.sleep(0.05)
+
+
 def test_replica_moves_between_log_directories(kafka: KafkaCluster, two_dirs: SandboxStatus) -> None:
     from kafka import KafkaProducer
 
@@ -88,9 +102,7 @@ def test_broker_remembers_directory_for_future_replica(kafka: KafkaCluster, chos
     at = TopicPartition(f"to-come-{chosen}", 0)
     create_topic(kafka, at.topic, 1)
     path = list_paths(kafka, 2)[chosen]
-    fault = kafka.move_log_dirs({(at, 2): path})[at, 2]
-    assert fault is not None
-    assert fault.error == "REPLICA_NOT_AVAILABLE"
+    assert find_move_error(kafka, at, 2, path) == "REPLICA_NOT_AVAILABLE"
     assert kafka.reassign({at: (1, 2)}, allow_replication_factor_change=True) == {at: None}
     found = find_log_dir(kafka, at, 2)
     assert found is not None
