@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from email.utils import formatdate
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.polling import wait_for
 from tests.ports import reserve_port
 
 ACCOUNT = "devstoreaccount1"
@@ -27,11 +27,9 @@ def run_azurite(folder: Path) -> Iterator[str]:
     command = f"azurite-blob --blobHost 127.0.0.1 --blobPort {port} --skipApiVersionCheck --disableTelemetry"
     process = subprocess.Popen([*command.split(), "--silent", "--location", str(folder)])
     try:
-        deadline = time.monotonic() + 60
-        while not _responds(f"http://127.0.0.1:{port}/"):
-            assert process.poll() is None, "Azurite ended"
-            assert time.monotonic() < deadline, "Azurite did not start within 60 s"
-            time.sleep(0.1)
+        url = f"http://127.0.0.1:{port}/"
+        wait_for(lambda: _responds(url) or process.poll() is not None, problem="Azurite did not start")
+        assert process.poll() is None, "Azurite ended"
         yield f"http://127.0.0.1:{port}/{ACCOUNT}"
     finally:
         process.kill()

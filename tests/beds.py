@@ -19,6 +19,7 @@ from kdeclare.providers.kafka.request_values import (
     RecordBatch,
 )
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.polling import retry_until_passes
 from tests.served import ServedCluster
 
 SET, DELETE, APPEND, SUBTRACT = FieldOp.SET, FieldOp.DELETE, FieldOp.APPEND, FieldOp.SUBTRACT
@@ -224,14 +225,7 @@ class KafkaBed(Bed):
 
     def eventually(self, check: Callable[[], None]) -> None:
         """Repeat the check for up to a minute."""
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                return check()
-            except (AssertionError, KeyError, Fault):
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+        retry_until_passes(check, seconds=60, every=0.05)
 
     def produce(self, topic: str, records: int, size: int = 10) -> None:
         """Write records to a topic, round robin across its partitions."""

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kdeclare.core.live.faults import Fault
 from kdeclare.providers.connect.client.connectors_port import (
     ConnectCluster,
     ConnectorOffset,
@@ -17,6 +16,7 @@ from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCl
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.request_values import NewTopic
+from tests.polling import retry_until_passes
 
 SOURCE, SINK = "FileStreamSource", "FileStreamSink"
 
@@ -36,14 +36,7 @@ class ConnectBed:
 
     def eventually(self, check: Callable[[], None], timeout_s: float = 90.0) -> None:
         """Repeat the check until it succeeds."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            try:
-                return check()
-            except (AssertionError, Fault):
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(self.pause_s)
+        retry_until_passes(check, timeout_s, self.pause_s)
 
     @property
     def pause_s(self) -> float:

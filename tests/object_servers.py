@@ -4,7 +4,6 @@ import http.client
 import ssl
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.http_servers import serve
+from tests.polling import wait_for
 from tests.ports import reserve_port
 
 _AUTHORIZATION = (
@@ -40,15 +40,15 @@ def run_s3_server() -> Iterator[str]:
 
 
 def _await_server(process: subprocess.Popen[bytes], url: str) -> None:
-    deadline = time.monotonic() + 60
-    while True:
+    def is_ready() -> bool:
         try:
             with urllib.request.urlopen(f"{url}/moto-api/data.json", timeout=10):
-                return
+                return True
         except OSError:
             assert process.poll() is None, "the server ended"
-            assert time.monotonic() < deadline, "the server did not start within 60 s"
-            time.sleep(0.05)
+            return False
+
+    wait_for(is_ready, problem="the server did not start")
 
 
 def create_bucket(url: str, name: str) -> None:

@@ -11,6 +11,8 @@ import time
 import kafka
 import kafka.errors
 
+from tests.polling import wait_for
+
 _ATTEMPT_S = 15.0
 """The time in which a consumer joins its group, unless it is stuck."""
 
@@ -20,10 +22,9 @@ def join_group(consumer: kafka.KafkaConsumer, topic: str) -> None:
 
     It subscribes as soon as it knows the partitions of the topic, and again if it is stuck.
     """
-    deadline = time.monotonic() + 60
-    while not consumer.partitions_for_topic(topic):
-        assert time.monotonic() < deadline, f"the consumer does not see the topic {topic}"
-        time.sleep(0.05)
+    wait_for(
+        lambda: consumer.partitions_for_topic(topic), problem=f"the consumer does not see the topic {topic}"
+    )
     deadline = time.monotonic() + 120
     while not consumer.assignment():
         assert time.monotonic() < deadline, "the consumer is assigned no partition"

@@ -18,6 +18,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.request_values import EARLIEST, LATEST
 from kdeclare.sandbox import SandboxSettings, broker_properties
 from tests.kafka.test_bad_input import Project
+from tests.polling import wait_for
 
 HOUR = 3_600_000
 RECORDS = 60
@@ -178,10 +179,7 @@ def commit(cluster: KafkaCluster, offsets: Mapping[str, Mapping[str, int]]) -> N
         group: {TopicPartition(topic, 0): CommittedOffset(offset) for topic, offset in by_topic.items()}
         for group, by_topic in offsets.items()
     }
-    deadline = time.monotonic() + 60
-    while any(cluster.groups.alter_offsets(changes).values()):
-        assert time.monotonic() < deadline, "the offsets cannot be committed"
-        time.sleep(0.5)
+    wait_for(lambda: not any(cluster.groups.alter_offsets(changes).values()), every=0.5)
 
 
 def draw_positions(topics: Mapping[str, Case], ends: Mapping[str, int]) -> dict[str, dict[str, int]]:

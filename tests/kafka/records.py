@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,13 +18,13 @@ from pathlib import Path
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.live.faults import Fault
 from kdeclare.java import find_java
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import Cluster
 from tests.commands import Ran
 from tests.kafka.test_bad_input import Project
+from tests.polling import retry_until_passes
 from tests.startup_cache import BROKER, archive_options
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
@@ -41,18 +41,6 @@ Throttles = dict[str, dict[str, str]]
 
 _CONFIG = re.compile(r"  (\S+?)=(.*?) sensitive=(?:true|false) synonyms=.*")
 _PARTITION = re.compile(r"Partition: (\d+)\tLeader: (\w+)\tReplicas: ([\d,]*)\tIsr: ([\d,]*)")
-
-
-def retry_until_passes(check: Callable[[], None], seconds: float = 90, step: float = 0.2) -> None:
-    """Try again until it holds; a broker may be away for a moment."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return check()
-        except (AssertionError, KeyError, IndexError, Fault):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(step)
 
 
 # Kafka's own tools

@@ -20,6 +20,7 @@ from kdeclare.sandbox.security import ADMIN, get_password
 from tests.kafka.access_load import Credential, Load, LoadConsumer, LoadProducer
 from tests.kafka.secured_project import open_secured_project, start_secured_broker
 from tests.kafka.test_secured import SecuredBrokers
+from tests.polling import wait_for
 from tests.thoroughness import mark_rest
 
 pytestmark = pytest.mark.kafka
@@ -153,9 +154,7 @@ def test_clients_gain_and_lose_access_as_planned(project: Project) -> None:
         )
         project("apply", "--yes")
         assert producer.is_refused()
-        deadline = time.monotonic() + 90
-        while set(consumer.received) < set(producer.acknowledged) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(lambda: set(consumer.received) >= set(producer.acknowledged))
     assert sorted(set(consumer.received)) == sorted(producer.acknowledged)
 
 
@@ -298,9 +297,7 @@ def test_password_rotates_without_a_failed_request(project: Project, second: str
         producer.stop()
     acknowledged = [key for load in loads if isinstance(load, LoadProducer) for key in load.acknowledged]
     consumers = [load for load in loads if isinstance(load, LoadConsumer)]
-    deadline = time.monotonic() + 90
-    while sum(len(load.received) for load in consumers) < len(acknowledged) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: sum(len(load.received) for load in consumers) >= len(acknowledged))
     for _, consumer in instances.values():
         consumer.stop()
     assert [load.failures for load in loads] == [[]] * 8

@@ -2,8 +2,7 @@
 
 import re
 import shlex
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN
 from tests.conftest import connect_as
 from tests.kafka.java import KafkaTools
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -75,14 +75,6 @@ TABLE = (
 
 
 _MARKER = "User:marker"
-
-
-def wait_for(is_done: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + 60
-    while not is_done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class Broker:

@@ -1,6 +1,5 @@
 """The lock-out guard on a real broker: no plan that passes takes the rights of its client away."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ from kdeclare.providers.kafka.client import KafkaCluster
 from kdeclare.sandbox import SandboxStatus
 from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import connect_as
+from tests.polling import wait_for
 from tests.unit.acl.acl_strategies import bindings
 
 pytestmark = pytest.mark.kafka
@@ -52,10 +52,7 @@ class Clients:
         before = self.read()
         assert set(self.admin.create_acls(sorted(wanted - before)).values()) <= {None}
         assert set(self.admin.delete_acls(sorted(before - wanted)).values()) <= {None}
-        deadline = time.monotonic() + _LAG_S
-        while self.read() != wanted:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: self.read() == wanted, _LAG_S, every=0.01)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """kdeclare can restore its own rights on a real broker, unless the lock-out guard protects them."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from kdeclare.sandbox import SandboxStatus
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import connect_as
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -48,10 +48,7 @@ class Project:
         return self.admin.acls([USER])
 
     def wait_until_own_bindings_are(self, expected: frozenset[Binding]) -> None:
-        deadline = time.monotonic() + 90
-        while self.read_own_bindings() != expected:
-            assert time.monotonic() < deadline, self.read_own_bindings()
-            time.sleep(0.05)
+        wait_for(lambda: self.read_own_bindings() == expected)
 
 
 def write(file: str, kind: str, spec: object, name: str = "own-rights") -> None:

@@ -1,6 +1,5 @@
 """The kind `Acl` on a real broker with an authorizer: the provider contract, and clients that gain rights."""
 
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.conftest import connect_as
 from tests.connections import connections_to
 from tests.engine.test_kafka_contract import AclContract, acl, select_kinds
 from tests.jsontypes import Json
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -114,7 +114,4 @@ def test_many_deletions_delete_exactly_their_bindings(secured_sandbox: SandboxSt
 
 def await_bindings(cluster: KafkaCluster, principal: str, expected: set[Binding]) -> None:
     """Wait until the broker shows these bindings."""
-    deadline = time.monotonic() + 90
-    while cluster.acls([principal]) != expected and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert cluster.acls([principal]) == expected
+    wait_for(lambda: cluster.acls([principal]) == expected)

@@ -1,6 +1,5 @@
 """The adapter on real brokers: behavior that the in-memory cluster of the contract tests lacks."""
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -17,6 +16,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicParti
 from kdeclare.providers.kafka.live import ConfigSource
 from kdeclare.providers.kafka.request_values import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
 from tests.beds import all_created
+from tests.polling import wait_for
 
 if TYPE_CHECKING:
     from kdeclare.sandbox import SandboxStatus
@@ -218,7 +218,4 @@ def test_reads_continue_after_broker_failure(
         assert [owner.name for owner in owners if isinstance(part[owner], Fault)] == ["3"]
     finally:
         kafka_sandbox.start_broker(sandbox.folder, 3)
-    deadline = time.monotonic() + 90
-    while sorted(kafka.log_dirs([])) != [1, 2, 3]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: sorted(kafka.log_dirs([])) == [1, 2, 3])

@@ -28,6 +28,7 @@ from kdeclare.sandbox import SandboxSettings, SandboxStatus, broker_properties
 from tests.beds import KafkaBed
 from tests.commands import Ran, run_here
 from tests.conftest import free_port
+from tests.polling import wait_for
 
 ROOT = Path(__file__).parents[2]
 kafka = pytest.mark.kafka
@@ -122,13 +123,6 @@ def wait_for_exit(process: subprocess.Popen[str], timeout: float = 180) -> Ran:
         raise AssertionError(f"it does not end: {process.communicate()}") from None
     assert "Traceback" not in err, err
     return Ran(ExitCode(process.returncode), out, err)
-
-
-def wait_until(check: Callable[[], bool], seconds: float = 60, step: float = 0.02) -> None:
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, "the condition was not met in time"
-        time.sleep(step)
 
 
 def wait_for_first_request(project: Project, process: subprocess.Popen[str], earlier_runs: int = 0) -> None:
@@ -421,13 +415,13 @@ def start_held_move(project: Project, bed: KafkaBed, *options: str) -> Iterator[
     it = MovingApply(project, bed, topic, process)
     try:
         wait_for_first_request(project, process)
-        wait_until(it.in_flight)
+        wait_for(it.in_flight)
         yield it
     finally:
         process.kill()
         process.communicate()
         bed.eventually(bed.release_moves)
-        wait_until(lambda: not it.in_flight())
+        wait_for(lambda: not it.in_flight())
 
 
 def read_replicas(bed: KafkaBed, topic: str) -> tuple[int, ...]:

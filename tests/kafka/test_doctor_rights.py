@@ -1,8 +1,7 @@
 """``kdeclare doctor`` on a broker with an authorizer: a user's rights for each kind, and after grants."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from kdeclare.sandbox import SandboxStatus
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import connect_as
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -32,13 +32,6 @@ SPECS = {
     "ClientMetrics": {"metrics": ["org.a."]},
     "GroupConfig": {"configs": {"consumer.session.timeout.ms": 50000}},
 }
-
-
-def wait_for(is_done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 90
-    while not is_done():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 class Doctor:

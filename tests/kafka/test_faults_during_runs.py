@@ -24,7 +24,8 @@ from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.request_values import ConfigQuery, NewTopic
 from tests.beds import topic_resource
 from tests.connections import connections_to
-from tests.kafka.test_bad_input import Project, wait_for_exit, wait_for_first_request, wait_until
+from tests.kafka.test_bad_input import Project, wait_for_exit, wait_for_first_request
+from tests.polling import wait_for
 from tests.soak.cluster import BROKERS, SoakCluster, run_soak_cluster
 from tests.soak.tcp_proxy import NetworkFault
 
@@ -93,7 +94,7 @@ class Run:
             reader.close()
 
     def _read_shapes(self, reader: Cluster) -> dict[str, Shape]:
-        wait_until(lambda: not reader.moves())
+        wait_for(lambda: not reader.moves())
         names = [name for name in reader.topics() if name.startswith(self.project.prefix)]
         topics = reader.topics(names)
         resources: list[ConfigResource] = [topic_resource(name) for name in names]
@@ -225,13 +226,13 @@ def test_health_checks_count_what_a_lost_broker_leaves(soak_cluster: SoakCluster
                 NewTopic(names[1], None, None, {0: (others[0], victim)}, {}),
             ]
         )
-        wait_until(lambda: set(names) <= reader.topics().keys())
-        wait_until(lambda: count("offline-partitions") == count("under-replicated-partitions") == 0)
+        wait_for(lambda: set(names) <= reader.topics().keys())
+        wait_for(lambda: count("offline-partitions") == count("under-replicated-partitions") == 0)
         kafka_sandbox.kill_broker(soak_cluster.folder, victim)
-        wait_until(lambda: count("offline-partitions") == 1)
-        wait_until(lambda: count("under-replicated-partitions") >= 1)
+        wait_for(lambda: count("offline-partitions") == 1)
+        wait_for(lambda: count("under-replicated-partitions") >= 1)
         soak_cluster.heal()
-        wait_until(lambda: count("offline-partitions") == count("under-replicated-partitions") == 0)
+        wait_for(lambda: count("offline-partitions") == count("under-replicated-partitions") == 0)
     finally:
         soak_cluster.heal()
         reader.delete_topics(dict.fromkeys(names))

@@ -6,7 +6,6 @@ Each tool has a group of its own with the same offsets. Each tool also reads wha
 import json
 import shlex
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.sandbox import SandboxStatus, resolve_kafka_classpath
 from tests.beds import KafkaBed
 from tests.kafka.java import QUICK_JVM, KafkaTools, ToolResult, compile_java
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -154,11 +154,8 @@ class BothTools:
         consumer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.names.append(group)
         try:
-            deadline = time.monotonic() + 90
-            while not self.is_stable(group):
-                assert consumer.poll() is None, "the consumer ended"
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+            wait_for(lambda: self.is_stable(group) or consumer.poll() is not None, every=0.2)
+            assert consumer.poll() is None, "the consumer ended"
             yield
         finally:
             consumer.terminate()  # a consumer that is killed stays a member until its session times out

@@ -19,8 +19,9 @@ from kdeclare.providers.kafka.port import Cluster
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.commands import run_here
-from tests.kafka.records import Replicas, expect, open_cluster, retry_until_passes
+from tests.kafka.records import Replicas, expect, open_cluster
 from tests.kafka.test_bad_input import Project
+from tests.polling import retry_until_passes
 
 pytestmark = pytest.mark.kafka
 

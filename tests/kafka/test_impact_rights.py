@@ -1,6 +1,5 @@
 """Policies about impact deny on a real broker as long as permissions are missing, and name them."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import connect_as
 from tests.kafka.random_topics import commit
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -61,10 +61,7 @@ def replace_rights(admin: KafkaCluster, *bindings: Binding) -> None:
     now = admin.acls([USER])
     admin.delete_acls(sorted(now - wanted))
     admin.create_acls(sorted(wanted - now))
-    deadline = time.monotonic() + 90
-    while admin.acls([USER]) != wanted:
-        assert time.monotonic() < deadline, admin.acls([USER])
-        time.sleep(0.05)
+    wait_for(lambda: admin.acls([USER]) == wanted)
 
 
 def test_policies_deny_until_groups_are_visible(

@@ -18,6 +18,7 @@ from kdeclare.sandbox.settings import HOST
 from tests.beds import all_created
 from tests.conftest import free_port
 from tests.kafka.kdc import Kdc, find_missing_part, run_kdc
+from tests.polling import wait_for
 
 MISSING = find_missing_part()
 pytestmark = [pytest.mark.kafka, pytest.mark.skipif(MISSING is not None, reason=str(MISSING))]
@@ -105,10 +106,7 @@ def without_tickets(kerberized: Kerberized, monkeypatch: pytest.MonkeyPatch) -> 
 def expect_topics(properties: Mapping[str, str]) -> KafkaCluster:
     """Return a client that sees exactly the topic of the user. The grant can arrive late."""
     cluster = connect("", properties, timeout_s=300, request_timeout_s=300)
-    deadline = time.monotonic() + 90
-    while list(cluster.topics()) != [TOPIC]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: list(cluster.topics()) == [TOPIC])
     return cluster
 
 

@@ -21,7 +21,8 @@ from kdeclare.sandbox import SandboxStatus
 from kdeclare.testing.world import declare
 from tests.connections import connections_to
 from tests.kafka.java import KafkaTools
-from tests.kafka.test_bad_input import Project, wait_until
+from tests.kafka.test_bad_input import Project
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -81,7 +82,7 @@ def listed(sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path) -> Iterato
             resources = [r for scope in LISTED_SCOPES for r in cluster.list_config_resources(scope)]
             return not any(project.prefix in resource.name for resource in resources)
 
-        wait_until(is_clean)
+        wait_for(is_clean)
 
 
 def test_configs_are_applied_changed_and_rolled_back(listed: ListedConfigs) -> None:

@@ -1,6 +1,5 @@
 """Brokers with several log directories."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kdeclare.providers.kafka.request_values import LogDir, NewTopic
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.beds import all_created
 from tests.conftest import free_port
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -49,28 +49,29 @@ def list_paths(kafka: KafkaCluster, broker: int) -> list[str]:
 
 
 def find_log_dir(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir | None:
+    """Return the directory of a replica; None if it is in none, or is moving to another."""
+    dirs = kafka.log_dirs([at.topic])[broker]
+    if any(found.arriving for found in dirs):
+        return None
+    return next((found for found in dirs if at in found.sizes), None)
+
+
+def wait_for_log_dir(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir:
     """Return the directory of a replica, once it is in one and not moving to another."""
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline:
-        dirs = kafka.log_dirs([at.topic])[broker]
-        if any(at in found.sizes for found in dirs) and not any(found.arriving for found in dirs):
-            return next(found for found in dirs if at in found.sizes)
-        time.sleep(0.05)
-    return None
+    return wait_for(lambda: find_log_dir(kafka, at, broker))
 
 
-def find_move_error(kafka: KafkaCluster, at: TopicPartition, broker: int, path: str) -> str | None:
+def wait_for_move_error(kafka: KafkaCluster, at: TopicPartition, broker: int, path: str) -> str:
     """Return the error that a broker returns for a move, once it knows the topic.
 
     A broker without replicas of a new topic can learn of it after the creation is done.
     """
-    deadline = time.monotonic() + 90
-    while True:
+
+    def find_error() -> str | None:
         fault = kafka.move_log_dirs({(at, broker): path})[at, broker]
-        error = None if fault is None else fault.error
-        if error != "UNKNOWN_TOPIC_OR_PARTITION" or time.monotonic() > deadline:
-            return error
-        time.sleep(0.05)
+        return None if fault is None or fault.error == "UNKNOWN_TOPIC_OR_PARTITION" else fault.error
+
+    return wait_for(find_error)
 
 
 def test_replica_moves_between_log_directories(kafka: KafkaCluster, two_dirs: SandboxStatus) -> None:
@@ -82,19 +83,13 @@ def test_replica_moves_between_log_directories(kafka: KafkaCluster, two_dirs: Sa
         producer.send(AT.topic, b"x" * 1000, partition=0)
     producer.flush()
     producer.close()
-    before = find_log_dir(kafka, AT, 1)
-    assert before is not None
+    before = wait_for_log_dir(kafka, AT, 1)
     assert before.sizes[AT] > 50_000
     (other,) = set(list_paths(kafka, 1)) - {before.path}
     assert kafka.move_log_dirs({(AT, 1): other}) == {(AT, 1): None}
 
-    after = before
-    deadline = time.monotonic() + 90
-    while after.path != other and time.monotonic() < deadline:
-        found = find_log_dir(kafka, AT, 1)
-        assert found is not None
-        after = found
-    assert (after.path, after.sizes[AT]) == (other, before.sizes[AT])
+    wait_for(lambda: wait_for_log_dir(kafka, AT, 1).path == other)
+    assert wait_for_log_dir(kafka, AT, 1).sizes[AT] == before.sizes[AT]
 
 
 @pytest.mark.parametrize("chosen", [0, 1])
@@ -102,11 +97,9 @@ def test_broker_remembers_directory_for_future_replica(kafka: KafkaCluster, chos
     at = TopicPartition(f"to-come-{chosen}", 0)
     create_topic(kafka, at.topic, 1)
     path = list_paths(kafka, 2)[chosen]
-    assert find_move_error(kafka, at, 2, path) == "REPLICA_NOT_AVAILABLE"
+    assert wait_for_move_error(kafka, at, 2, path) == "REPLICA_NOT_AVAILABLE"
     assert kafka.reassign({at: (1, 2)}, allow_replication_factor_change=True) == {at: None}
-    found = find_log_dir(kafka, at, 2)
-    assert found is not None
-    assert found.path == path
+    assert wait_for_log_dir(kafka, at, 2).path == path
 
 
 @pytest.mark.parametrize("chosen", [0, 1])
@@ -117,9 +110,7 @@ def test_broker_remembers_directory_for_future_topic(kafka: KafkaCluster, chosen
     assert fault is not None
     assert fault.error == "UNKNOWN_TOPIC_OR_PARTITION"
     create_topic(kafka, at.topic, 1)
-    found = find_log_dir(kafka, at, 1)
-    assert found is not None
-    assert found.path == path
+    assert wait_for_log_dir(kafka, at, 1).path == path
 
 
 def test_brokers_have_separate_log_directories(two_dirs: SandboxStatus) -> None:

@@ -7,7 +7,8 @@ from kafka.errors import NotEnoughReplicasError
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
-from tests.kafka.records import expect, retry_until_passes
+from tests.kafka.records import expect
+from tests.polling import retry_until_passes
 
 pytestmark = pytest.mark.kafka
 

@@ -20,10 +20,10 @@ from tests.kafka.records import (
     expect_no_changes,
     hold_before_reassign,
     open_cluster,
-    retry_until_passes,
     set_pace,
 )
 from tests.kafka.test_bad_input import Project
+from tests.polling import retry_until_passes
 
 pytestmark = pytest.mark.kafka
 

@@ -27,9 +27,9 @@ from tests.kafka.records import (
     expect_no_changes,
     open_cluster,
     produce,
-    retry_until_passes,
 )
 from tests.kafka.test_bad_input import Project
+from tests.polling import retry_until_passes
 
 pytestmark = pytest.mark.kafka
 

@@ -29,10 +29,10 @@ from tests.kafka.records import (
     expect_no_changes,
     hold_before_reassign,
     open_cluster,
-    retry_until_passes,
     write_reassignment_file,
 )
 from tests.kafka.test_bad_input import Project, wait_for_exit, wait_for_first_request
+from tests.polling import retry_until_passes
 
 pytestmark = pytest.mark.kafka
 
@@ -226,7 +226,7 @@ class ThrottledMove:
         wait_for_first_request(self.stage.project, process)
         heard = RunningCommand(process)
         retry_until_passes(
-            lambda: expect(heard.check_running() and self.stage.in_flight(self.topic) == [0, 2]), step=0.02
+            lambda: expect(heard.check_running() and self.stage.in_flight(self.topic) == [0, 2]), every=0.02
         )
         return heard
 
@@ -343,7 +343,7 @@ def test_throttle_left_by_kill_is_recognized_as_own(stage: Stage) -> None:
     stage.wait_for_rest(it.topic)
     stage.declare_move({TopicPartition(it.topic, 1): (3, 5)}, throttle=RATE // 3)
     process = stage.project.start("apply", "--yes")
-    retry_until_passes(lambda: expect(stage.in_flight(it.topic) == [1]), step=0.02)
+    retry_until_passes(lambda: expect(stage.in_flight(it.topic) == [1]), every=0.02)
     rates = [stage.bed.overrides(broker_resource(n)).keys() for n in (1, 2, 3, 5)]
     followers = stage.bed.overrides(topic_resource(it.topic))[FOLLOWER_REPLICAS_KEY]
     ran = wait_for_exit(process)

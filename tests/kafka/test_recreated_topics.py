@@ -9,7 +9,8 @@ from kafka.protocol.admin import DescribeConfigsRequest
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import DELETE, SET, KafkaBed, topic_resource
-from tests.kafka.records import expect, retry_until_passes
+from tests.kafka.records import expect
+from tests.polling import retry_until_passes
 
 pytestmark = pytest.mark.kafka
 

@@ -3,8 +3,7 @@
 A second topic does not permit DescribeConfigs. See tests/unit/cli/test_restricted_clusters.py.
 """
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from kdeclare.sandbox import SandboxStatus, broker_properties
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN
 from tests.conftest import connect_as
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -50,13 +50,6 @@ class Team:
 def write(file: str, kind: str, name: str, **spec: object) -> None:
     document = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
     Path(file).write_text(yaml.safe_dump(document))
-
-
-def wait_for(is_done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 90
-    while not is_done():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture

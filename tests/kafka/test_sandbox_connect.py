@@ -3,8 +3,7 @@
 import json
 import socket
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.sandbox import KAFKA_VERSION, SandboxSettings, SandboxStatus
 from tests.conftest import free_port
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -71,16 +71,6 @@ def read_certificate(now: SandboxStatus, worker_id: int) -> tuple[str, int]:
     ends, begins = (ssl.cert_time_to_seconds(certificate[key]) for key in ("notAfter", "notBefore"))
     names = dict(pair for group in certificate["subject"] for pair in group)
     return names["commonName"], round((ends - begins) / 86400)
-
-
-def wait_until(seconds: float, holds: Callable[[], bool]) -> bool:
-    """Return whether the condition becomes true within this time."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 def list_pids(now: SandboxStatus) -> list[int | None]:
@@ -140,28 +130,28 @@ def test_one_change_rotates_certificates_of_all_workers(running: SandboxStatus) 
     before = [read_certificate(running, worker.id) for worker in running.workers]
     send_request(running, 1, PLUG_IN, "PATCH", changes)
     wanted = [("worker-1", 30), ("worker-2", 30), ("worker-3", 30)][: len(before)]
-    assert wait_until(
-        20, lambda: [read_certificate(running, worker.id) for worker in running.workers] == wanted
+    wait_for(
+        lambda: [read_certificate(running, worker.id) for worker in running.workers] == wanted, 20, every=0.1
     )
     send_request(running, 2, PLUG_IN, "PATCH", dict.fromkeys(changes))
-    assert wait_until(
-        20, lambda: [read_certificate(running, worker.id) for worker in running.workers] == before
+    wait_for(
+        lambda: [read_certificate(running, worker.id) for worker in running.workers] == before, 20, every=0.1
     )
 
 
 def wait_for_task_states(now: SandboxStatus, worker_id: int, connector: str) -> list[str]:
     """Return the states of a connector's tasks, once there are some and none is unassigned."""
-    deadline = time.monotonic() + 90
-    states: list[str] = []
-    while time.monotonic() < deadline and (not states or "UNASSIGNED" in states):
-        time.sleep(0.2)
+
+    def find_states() -> list[str]:
         states = [
             one["state"]
             for known in send_request(now, worker_id, "/connectors?expand=status").items()
             for one in known[1]["status"]["tasks"]
             if known[0] == connector
         ]
-    return states
+        return [] if "UNASSIGNED" in states else states
+
+    return wait_for(find_states, every=0.2)
 
 
 def test_killed_worker_is_down_until_started(running: SandboxStatus) -> None:

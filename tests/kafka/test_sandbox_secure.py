@@ -21,7 +21,8 @@ from kdeclare.sandbox.security import ADMIN, READER, WORKER
 from tests.beds import all_created
 from tests.commands import Ran, run_here
 from tests.conftest import connect_as, free_ports_of_clusters
-from tests.kafka.test_sandbox_connect import send_request, wait_until
+from tests.kafka.test_sandbox_connect import send_request
+from tests.polling import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
@@ -96,7 +97,7 @@ def test_connector_writes_only_to_granted_topics(clusters: tuple[SandboxStatus, 
             "topic": "lines",
         }
         send_request(cluster, 1, "/connectors/lines/config", "PUT", config)
-        assert wait_until(30, lambda: read_task_state(cluster) == "FAILED")
+        wait_for(lambda: read_task_state(cluster) == "FAILED", 30, every=0.1)
         assert "TopicAuthorizationException" in read_task_trace(cluster)
         where = TopicPartition("lines", 0)
         assert admin.list_offsets(["lines"], (EARLIEST, LATEST))[where] == (0, 0)
@@ -110,7 +111,7 @@ def test_connector_writes_only_to_granted_topics(clusters: tuple[SandboxStatus, 
         assert ran.code == 0, ran
         assert run_as_admin(cluster, tmp_path, "acl", "explain", *right).code == 0
         send_request(cluster, 1, "/connectors/lines/restart?includeTasks=true&onlyFailed=true", "POST")
-        assert wait_until(30, lambda: admin.list_offsets(["lines"], (LATEST,))[where] == (2,))
+        wait_for(lambda: admin.list_offsets(["lines"], (LATEST,))[where] == (2,), 30, every=0.1)
         assert read_task_state(cluster) == "RUNNING"
 
 

@@ -25,6 +25,7 @@ from kdeclare.sandbox.security import ADMIN, MECHANISMS, READER, get_password
 from kdeclare.sandbox.settings import HOST
 from tests.beds import all_created
 from tests.conftest import free_port
+from tests.polling import wait_for
 from tests.token_providers import build_token, install_token_provider, write_token_command
 from tests.unit.report.golden_files import check_golden
 from tests.unit.test_kafka_oauth import run_endpoint
@@ -258,11 +259,12 @@ def test_client_authenticates_again_with_a_new_token(secured: SecuredBrokers, tm
     login = {"sasl.mechanism": "OAUTHBEARER", "kdeclare.token.command": line}
     cluster = connect(secured.at("SASL_PLAINTEXT"), secured.properties("SASL_PLAINTEXT") | login)
     try:
-        deadline = time.monotonic() + _AT_MOST_S
-        while len(runs.read_text()) < 3:
-            assert time.monotonic() < deadline
+
+        def has_run_three_times() -> bool:
             assert cluster.describe().brokers
-            time.sleep(0.1)
+            return len(runs.read_text()) >= 3
+
+        wait_for(has_run_three_times, _AT_MOST_S, every=0.1)
     finally:
         cluster.close()
 
@@ -416,21 +418,15 @@ def test_expired_certificate_is_reported(secured: SecuredBrokers, run_command: C
     properties = secured.properties("SASL_SSL", "SCRAM-SHA-256")
     try:
         alter(FieldOp.SET, str(expired))
-        deadline = time.monotonic() + 90
         # each network thread loads it on its own, and connections alternate between them
-        while not all(_has_expired_certificate(secured) for _ in range(_IN_A_ROW)):
-            assert time.monotonic() < deadline, "brokers apply configs with a delay"
-            time.sleep(0.1)
+        wait_for(lambda: all(_has_expired_certificate(secured) for _ in range(_IN_A_ROW)), every=0.1)
         ran = run_command(properties, "plan", "--no-preflight")
         assert (ran.code, ran.out, ran.seconds < _AT_MOST_S) == (1, "", True), ran
         check_golden("secured-expired", ran.err.replace(secured.at("SASL_SSL"), "broker:9093"))
     finally:
         alter(FieldOp.DELETE, None)
         cluster.close()
-    deadline = time.monotonic() + 90
-    while run_command(properties, "plan", "--no-preflight").code != 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_for(lambda: run_command(properties, "plan", "--no-preflight").code == 0, every=0.1)
 
 
 def _has_expired_certificate(secured: SecuredBrokers) -> bool:

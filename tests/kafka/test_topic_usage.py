@@ -20,6 +20,7 @@ from tests.beds import KafkaBed
 from tests.commands import run_here
 from tests.kafka.group_consumers import join_group
 from tests.kafka.test_group_rights import Shop, shop  # noqa: F401
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -55,10 +56,8 @@ class Store:
             TopicPartition(self.name(topic), number): CommittedOffset(offset)
             for number, offset in enumerate(offsets)
         }
-        deadline = time.monotonic() + 60
-        while any(self.cluster.groups.alter_offsets({self.name(group): changes}).values()):
-            assert time.monotonic() < deadline, "the offsets cannot be committed"
-            time.sleep(0.5)
+        asked = {self.name(group): changes}
+        wait_for(lambda: not any(self.cluster.groups.alter_offsets(asked).values()), every=0.5)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Connectors on two real workers, one of which is killed: reads go on, and changes succeed with retries."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kdeclare.providers.connect.client.connectors_rest import open_rest_cluster
 from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.conftest import free_port
+from tests.polling import retry_until_passes
 from tests.thoroughness import mark_rest
 
 pytestmark = pytest.mark.kafka
@@ -30,13 +30,12 @@ def two_workers(tmp_path: Path) -> Iterator[SandboxStatus]:
 
 
 def expect_state(cluster: ConnectCluster, name: str, state: str) -> None:
-    deadline = time.monotonic() + 60
-    while True:
+    def check() -> None:
         connector = cluster.describe_connector(name)
-        if connector is not None and connector.state == state:
-            return
-        assert time.monotonic() < deadline, connector
-        time.sleep(0.2)
+        assert connector is not None
+        assert connector.state == state
+
+    retry_until_passes(check)
 
 
 @pytest.mark.parametrize("killed", mark_rest([0, 1], 1))

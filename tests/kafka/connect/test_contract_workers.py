@@ -1,6 +1,5 @@
 """The contract of `ConnectWorkers`, for in-process and real workers; and runs with both."""
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -37,6 +36,7 @@ from tests.connections import connections_to
 from tests.engine.world import World, desired
 from tests.kafka.connect import certificates
 from tests.kafka.connect.workers import OWN_FOLDER, Crew
+from tests.polling import wait_for
 
 TYPE = "listeners.https.ssl.keystore.type"
 
@@ -56,14 +56,12 @@ class Bed:
 
     def settled(self, wanted: dict[str, str]) -> GroupSnapshot:
         """Return all workers once they have applied the change."""
-        deadline = time.monotonic() + 90
-        while True:
+
+        def find_converged() -> GroupSnapshot | None:
             seen = read_workers(self.workers)
-            late = find_unconverged(seen, wanted)
-            if not late or time.monotonic() > deadline:
-                assert not late
-                return seen
-            time.sleep(0.02)
+            return None if find_unconverged(seen, wanted) else seen
+
+        return wait_for(find_converged, every=0.02)
 
 
 def build_memory_bed() -> Bed:

@@ -1,7 +1,6 @@
 """A project with connectors on a sandbox: its manifests, and its commands."""
 
 import json
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.connect.client.connectors_port import ConnectCluster, LiveConnector
 from kdeclare.sandbox import SandboxStatus
 from tests.commands import Ran, run_here
+from tests.polling import wait_for
 
 
 class ConnectorProject:
@@ -94,13 +94,12 @@ def await_connector(
     cluster: ConnectCluster, name: str, holds: Callable[[LiveConnector], bool], seconds: float = 40.0
 ) -> LiveConnector:
     """Return the connector as soon as the condition holds for it."""
-    deadline = time.monotonic() + seconds
-    while True:
+
+    def find() -> LiveConnector | None:
         connector = cluster.describe_connector(name)
-        if connector is not None and holds(connector):
-            return connector
-        assert time.monotonic() < deadline, connector
-        time.sleep(0.2)
+        return connector if connector is not None and holds(connector) else None
+
+    return wait_for(find, seconds, every=0.2)
 
 
 def is_running(connector: LiveConnector) -> bool:

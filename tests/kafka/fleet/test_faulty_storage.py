@@ -6,7 +6,6 @@
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from tests.kafka.fleet.fleet_folder import (
     dump_manifest,
     write_document,
 )
+from tests.polling import wait_for
 from tests.table_faults import Fault, check_outcome, disturb_everywhere, use_faulty_storage
 
 pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
@@ -153,11 +153,8 @@ def test_killed_snapshot_leaves_none_behind(live: LiveFleet, tmp_path: Path) -> 
         line, cwd=live.file.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        deadline = time.monotonic() + 120
-        while list_files(case.out) == files:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_for(lambda: list_files(case.out) != files or process.poll() is not None, every=0.005)
+        assert process.poll() is None
     finally:
         process.kill()
         process.wait()

@@ -25,6 +25,7 @@ from tests.commands import Ran
 from tests.git_remotes import create_remote
 from tests.kafka.test_bad_input import Project, wait_for_exit
 from tests.object_servers import create_bucket, run_s3_server
+from tests.polling import wait_for
 from tests.thoroughness import pick
 
 pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
@@ -101,11 +102,11 @@ class Scenario:
 
     @staticmethod
     def _wait_until_stopped(process: "subprocess.Popen[str]") -> None:
-        deadline = time.monotonic() + 120
-        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        def is_stopped() -> bool:
             assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+            return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+        wait_for(is_stopped)
 
     def _take_over(self, cluster: Cluster) -> None:
         self.declare(OTHER)

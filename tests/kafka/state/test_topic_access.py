@@ -21,6 +21,7 @@ from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER, get_password
 from tests.conftest import connect_as
 from tests.kafka.state.topics import ENVIRONMENT, PROJECT, StateTopics
+from tests.polling import wait_for
 from tests.ports import reserve_ports
 
 pytestmark = pytest.mark.kafka
@@ -163,12 +164,12 @@ def test_cluster_that_stops_responding_is_reported_in_time(
 
 
 def wait_for_data(objects: ConditionalObjects, data: bytes) -> None:
-    deadline = time.monotonic() + 60
-    while True:
+    def find() -> bytes | None:
         try:
             stored = objects.get("state.json")
-            break
         except KdeclareError:
-            assert time.monotonic() < deadline
-    assert stored is not None
-    assert stored.data == data
+            return None
+        assert stored is not None
+        return stored.data
+
+    assert wait_for(find) == data

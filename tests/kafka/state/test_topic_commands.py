@@ -9,7 +9,8 @@ import pytest
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.sandbox import SandboxStatus
 from tests.kafka.state.topics import StateTopics
-from tests.kafka.test_bad_input import Project, open_project, wait_until
+from tests.kafka.test_bad_input import Project, open_project
+from tests.polling import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -51,7 +52,7 @@ def test_run_of_killed_process_is_continued_elsewhere(
     process = one.start("apply", "--yes", *state)
     observer = StateTopics(sandbox.bootstrap).open(topic, project="bad", environment="real")
     try:
-        wait_until(lambda: bool(observer.list_keys("journals/")))
+        wait_for(lambda: bool(observer.list_keys("journals/")))
         process.kill()
         process.communicate()
     finally:

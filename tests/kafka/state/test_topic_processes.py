@@ -12,8 +12,9 @@ from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.storage.conditional_objects import ConditionalObjects, StoredObject
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
-from tests.kafka.records import expect, retry_until_passes
+from tests.kafka.records import expect
 from tests.kafka.state.worker import COUNTER
+from tests.polling import retry_until_passes
 from tests.thoroughness import pick
 
 pytestmark = [pytest.mark.kafka, pytest.mark.sampled]

@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from kdeclare.manifests.fleet import open_fleet
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
+from tests.polling import wait_for
 
 FILES = {
     "ops/fleet.yaml": """\
@@ -406,10 +406,7 @@ with enter_archive(sys.stdin.buffer.read()):
         start_new_session=True,
     )
     assert ran.stdout.decode().startswith(str(temporary)), ran.stderr.decode()
-    deadline = time.monotonic() + 120
-    while list(temporary.iterdir()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: not list(temporary.iterdir()), every=0.01)
 
 
 def test_unpack_failure_becomes_cluster_row_error(

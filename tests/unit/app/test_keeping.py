@@ -1,7 +1,6 @@
 """Connections that are kept from command to command."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from kdeclare.manifests.variables import GivenVariables
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.polling import wait_for
 
 
 class BreakableCluster(MemoryCluster):
@@ -159,9 +159,7 @@ def test_cache_keeps_one_of_two_simultaneous_opens(network: Network) -> None:
     for thread in threads:
         thread.join(60)
     (_, one), (_, other) = network.opened
-    deadline = time.monotonic() + 60
-    while not (one.ended.is_set() or other.ended.is_set()) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for(lambda: one.ended.is_set() or other.ended.is_set(), every=0.01)
     assert one.ended.is_set() != other.ended.is_set()
     again = kept.open(slow, 5.0)
     assert isinstance(again, KafkaConnection)

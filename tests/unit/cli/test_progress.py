@@ -9,6 +9,7 @@ import pytest
 from kdeclare.cli import progress
 from kdeclare.cli.progress import ProgressBars
 from kdeclare.core.plans.run import MoveProgress, PendingPart
+from tests.polling import wait_for
 
 
 def open_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
@@ -26,29 +27,26 @@ def open_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return stream
 
 
-def wait_for(text: str, terminal: io.StringIO) -> None:
+def wait_for_text(text: str, terminal: io.StringIO) -> None:
     """Wait until the bar is drawn."""
-    deadline = time.monotonic() + 60
-    while text not in terminal.getvalue():
-        assert time.monotonic() < deadline, f"{text!r} is not shown"
-        time.sleep(0.02)
+    wait_for(lambda: text in terminal.getvalue(), every=0.02, problem=f"{text!r} is not shown")
 
 
 def test_progress_bar_shows_current_step(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = open_terminal(monkeypatch)
     bars = ProgressBars(is_shown=True, use_color=False)
     bars("Reading the cluster", 0, 0)
-    wait_for("Reading the cluster", terminal)
+    wait_for_text("Reading the cluster", terminal)
     bars("Applying", 1234, 5000)
-    wait_for("1,234/5,000", terminal)
+    wait_for_text("1,234/5,000", terminal)
     bars("Moving replicas, partitions left", 7, 0)
-    wait_for("Moving replicas, partitions left", terminal)
+    wait_for_text("Moving replicas, partitions left", terminal)
     bars.hide()
     before = len(terminal.getvalue())
     time.sleep(0.2)
     assert len(terminal.getvalue()) == before, "hidden is hidden"
     bars("Applying", 17, 40)
-    wait_for("17/40", terminal)
+    wait_for_text("17/40", terminal)
     bars.hide()
 
 
