@@ -11,7 +11,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.client.describe_cluster import _OPERATIONS, _RELEASES, METADATA_VERSION
 from kdeclare.providers.kafka.live import Broker, Topic
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.providers.kafka.testing.cluster import VERSION
+from kdeclare.providers.kafka.testing.reads import VERSION
 from tests.served.results import get_code, get_message
 
 COMMITTED = 7

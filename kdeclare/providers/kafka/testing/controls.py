@@ -62,6 +62,11 @@ class Call(faults.Call):
         return self.method in MUTATING_METHODS and not self.validate_only
 
 
+def format_resource(resource: ConfigResource) -> str:
+    """Return the name of a resource in the records of requests, such as ``TOPIC/orders``."""
+    return f"{resource.scope.value}/{resource.name}"
+
+
 class ClusterControls:
     """The state of the cluster, and the methods with which tests read and change the state.
 
@@ -307,7 +312,7 @@ class ClusterControls:
                 for name, topic in sorted(self._state.topics.items())
             }
             configs = {
-                f"{r.scope.value}/{r.name}": dict(sorted(v.items()))
+                format_resource(r): dict(sorted(v.items()))
                 for r, v in sorted(self._state.configs.overrides.items())
             }
             brokers = {str(b.id): asdict(b) for b in self._state.brokers.values()}
