@@ -8,7 +8,7 @@ writes_state=true
 code=0
 : > "$out/said.txt"
 kdeclare plan "${reach[@]}" "${arguments[@]}" --format json > "$out/fresh.json" || true  # a plan with errors is also a plan
-python3 "$steps/reviewed.py" "$plan" "$out/fresh.json" > "$out/applied.txt" || code=$?
+python3 -IS "$steps/reviewed.py" "$plan" "$out/fresh.json" > "$out/applied.txt" || code=$?
 if [ "$code" -eq 0 ]; then
   kdeclare apply "$plan" "${reach[@]}" --yes 2>&1 > "$out/applied.txt" | tee "$out/said.txt" >&2 ||
     code=${PIPESTATUS[0]}

@@ -18,7 +18,7 @@ if [ -n "${KDECLARE_FLEET:-}" ]; then
   if [ -f "$audits/report.md" ]; then
     cp "$audits/report.md" "$out/report.md"
     [ "${KDECLARE_NOTIFY:-}" != true ] || kdeclare fleet notify "$KDECLARE_FLEET" --out "$audits" || sent=$?
-    python3 "$steps/audits.py" "$audits"
+    python3 -IS "$steps/audits.py" "$audits"
   fi
 else
   kdeclare plan "${reach[@]}" --detailed-exitcode --format markdown > "$out/report.md" || code=$?

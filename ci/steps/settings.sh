@@ -27,7 +27,7 @@ mkdir -p "$out"
 fence=
 if [ "${GITHUB_ACTIONS:-}" = true ] && [ -z "${KDECLARE_FENCED:-}" ]; then
   exec 2>&1
-  fence=$(python3 -c 'import secrets; print(secrets.token_hex(16))')
+  fence=$(python3 -IS -c 'import secrets; print(secrets.token_hex(16))')
   export KDECLARE_FENCED=1
   printf '::stop-commands::%s\n' "$fence"
 fi
@@ -75,7 +75,7 @@ log_in_to_git() {
 steps=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 # Join several texts into one unambiguous word, for markers and names of artifacts.
-word() { python3 "$steps/word.py" "$@"; }
+word() { python3 -IS "$steps/word.py" "$@"; }
 
 # A word for this project and environment, and the words for the subject of an audit.
 which=$(word "${project%kdeclare.yaml}" "${environment:-default}")
@@ -116,11 +116,11 @@ fi
 mapfile -t arguments < <(grep -v '^[[:space:]]*$' <<< "${KDECLARE_PLAN_ARGUMENTS:-}" || true)
 
 # Extract values from an API response with answer.py: pick ANSWER QUESTION [VALUE …]
-pick() { python3 "$steps/answer.py" "${@:2}" <<< "$1"; }
+pick() { python3 -IS "$steps/answer.py" "${@:2}" <<< "$1"; }
 
 # Decide about the issues of an audit with issues.py: plan_issues SERVICE AUTHOR, with the open issues on stdin.
 plan_issues() {
-  python3 "$steps/issues.py" "$1" "$out" "kdeclare audit $audited" \
+  python3 -IS "$steps/issues.py" "$1" "$out" "kdeclare audit $audited" \
     "Kafka differs from its manifests: ${KDECLARE_FLEET:-$which}" "$2"
 }
 

@@ -29,11 +29,11 @@ author=$(pick "$answer" azure-user)
 answer=$(request "$threads?$version")
 mapfile -t found <<< "$(pick "$answer" azure-comment "$marker" "$author")"
 if [ "${#found[@]}" -eq 2 ]; then
-  python3 "$steps/azure/body.py" comment < "$out/comment.md" > "$out/comment.json"
+  python3 -IS "$steps/azure/body.py" comment < "$out/comment.md" > "$out/comment.json"
   request "$threads/${found[0]}/comments/${found[1]}?$version" --request PATCH --data-binary "@$out/comment.json" > /dev/null
   echo "Updated the comment on pull request $KDECLARE_PULL."
 else
-  python3 "$steps/azure/body.py" thread < "$out/comment.md" > "$out/comment.json"
+  python3 -IS "$steps/azure/body.py" thread < "$out/comment.md" > "$out/comment.json"
   request "$threads?$version" --request POST --data-binary "@$out/comment.json" > /dev/null
   echo "Commented on pull request $KDECLARE_PULL."
 fi
