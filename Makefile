@@ -24,9 +24,10 @@ MANY := tests/kafka/fleet/ $(wildcard tests/kafka/test_acl*.py) tests/kafka/test
 # Nothing else has such tests (tests/conftest.py checks it), and reading all other tests takes ten seconds.
 WITH_KAFKA := tests/kafka tests/contract tests/conformance
 WITH_SPARK := tests/browser tests/provider/test_installed.py tests/spark
+COMMANDS := tests/unit/cli tests/unit/fleet
 NOTHING_BIG := 'not kafka and not spark and not browser'
 
-.PHONY: help install unit startup-cache test test-brokers test-connect test-many test-apart test-spark test-units test-rest test-thorough soak fuzz browser kerberos check format sbom dist docs demo bench clean
+.PHONY: help install unit startup-cache test test-brokers test-connect test-many test-apart test-spark test-units test-commands test-rest test-thorough soak fuzz browser kerberos check format sbom dist docs demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
@@ -55,7 +56,7 @@ startup-cache: $(STARTUP)/kafka/.made $(STARTUP)/spark/.made ## what lets Java a
 # The checks come first. The groups that start nothing fill the gaps.
 test: $(READY)   ## checks, fast tests, real brokers, Spark, Chromium if it is there, examples; without the cases of test-thorough
 	$(MAKE) -j2 --output-sync=target startup-cache
-	$(MAKE) -j5 --output-sync=target check test-units test-rest test-brokers test-connect test-spark test-many test-apart FILL='nice -n 5'
+	$(MAKE) -j6 --output-sync=target check test-units test-commands test-rest test-brokers test-connect test-spark test-many test-apart FILL='nice -n 5'
 
 test-brokers: $(STARTUP)/kafka/.made ## the tests with real brokers, but for those with clusters of their own
 	$(BIN)/python -m pytest -m kafka --durations=10 $(patsubst %,--deselect=%,$(CONNECT) $(APART) $(MANY)) $(WITH_KAFKA)
@@ -72,8 +73,11 @@ test-apart: $(STARTUP)/kafka/.made ## tests with clusters of their own: old, sec
 test-spark: $(STARTUP)/spark/.made ## Spark, and the pages in Chromium
 	$(BIN)/python -m pytest -m 'not kafka and (spark or browser)' --durations=10 $(WITH_SPARK)
 
-test-units: $(READY) ## tests/unit, with its slow ones
-	$(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 tests/unit
+test-units: $(READY) ## tests/unit, with its slow ones, but for those of test-commands
+	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 tests/unit $(addprefix --ignore=,$(COMMANDS))
+
+test-commands: $(READY) ## tests/unit of the command line and of fleets, half of the time of tests/unit
+	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 $(COMMANDS)
 
 test-rest: $(READY) ## all other tests: the engine, scripts for CI, providers that are installed
 	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 --ignore=tests/unit
