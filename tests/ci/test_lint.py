@@ -1,6 +1,7 @@
 """The published CI files pass their linters."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -32,6 +33,22 @@ def run_linter(*command: str | Path) -> str:
 def test_scripts_pass_shellcheck() -> None:
     assert len(SCRIPTS) > 10
     assert run_linter("shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *SCRIPTS) == ""
+
+
+def test_steps_import_only_the_standard_library(tmp_path: Path) -> None:
+    """A module on ``PYTHONPATH`` with the name of one from the standard library is not imported."""
+    (tmp_path / "json.py").write_text("raise SystemExit('this module was imported')")
+    head = {"sha": "abc", "ref": "topics"}
+    pulls = json.dumps([{"merged_at": "today", "base": {"ref": "main"}, "head": head, "number": 7}])
+    ran = subprocess.run(
+        ["bash", "-c", f". {STEPS}/settings.sh; pick '{pulls}' github-pull main"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, "7\nabc\ntopics\n"), ran.stderr
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(STEPS)))
