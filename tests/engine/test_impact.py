@@ -90,6 +90,30 @@ def test_longer_retention_has_no_impact(world: World) -> None:
     assert observe(world, shorten(**{"retention.ms": str(10_000 * HOUR)})) == ()
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_read"),
+    [
+        ({"retention.ms": "7200000"}, {"retention.ms": "7200001"}, False),
+        ({"retention.ms": "7200000"}, {"retention.ms": "-1"}, False),
+        ({"retention.bytes": "-1"}, {"retention.bytes": "-1", "retention.ms": "7200000"}, True),
+        ({"retention.ms": "7200000"}, {"retention.ms": "7199999"}, True),
+        ({"retention.ms": "-1"}, {"retention.ms": "7200000"}, True),
+        ({"retention.ms": "-1"}, {}, True),
+        ({"retention.ms": "5", "retention.bytes": "5"}, {"retention.ms": "6", "retention.bytes": "4"}, True),
+        ({"retention.ms": "5", "cleanup.policy": "compact"}, {"retention.ms": "6"}, True),
+    ],
+)
+def test_configs_are_read_again_unless_change_only_raises_limits(
+    before: dict[str, str], after: dict[str, str], is_read: bool
+) -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, configs=before))
+    world.cluster.calls.clear()
+    observe(world, topic("t", partitions=1, configs=after))
+    reads = [call.method for call in world.cluster.calls].count("configs")
+    assert (reads > 1) == is_read
+
+
 def test_topic_without_old_records_loses_none(world: World) -> None:
     assert list_texts(observe(world, shorten(**{"retention.ms": str(167 * HOUR)}))) == [
         "info: No records currently exceed the new limits."

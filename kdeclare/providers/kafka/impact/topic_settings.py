@@ -132,16 +132,20 @@ class TopicChange:
 
     resource: the id of the changed resource.
     configs: the new overrides by key; None means the default of the brokers.
+    raised_limits: the configs that limit the log and whose override the change raises.
     """
 
     resource: str
     is_deletion: bool = False
     configs: Mapping[str, str | None] = field(default_factory=dict)
+    raised_limits: frozenset[str] = frozenset()
 
     @property
     def can_lose_records(self) -> bool:
         """Whether the changed fields can cause the deletion of records."""
-        return self.is_deletion or not self.configs.keys().isdisjoint(LOSS_KEYS)
+        return self.is_deletion or any(
+            key in self.configs and key not in self.raised_limits for key in LOSS_KEYS
+        )
 
     @property
     def reset_keys(self) -> Set[str]:
@@ -152,7 +156,8 @@ class TopicChange:
 def build_topic_change(change: Change) -> TopicChange:
     """Return the parts of a planned change to a topic that determine which records are lost."""
     is_deletion = change.action in (Action.DELETE, Action.REPLACE)
-    return TopicChange(str(change.id), is_deletion, dict(_list_changed(change)))
+    raised_limits = frozenset(key for key in (RETENTION_MS, RETENTION_BYTES) if _is_raised(change, key))
+    return TopicChange(str(change.id), is_deletion, dict(_list_changed(change)), raised_limits)
 
 
 def find_topic_key(broker_key: str) -> str | None:
@@ -205,6 +210,15 @@ def find_config_field(change: Change, key: str) -> FieldChange | None:
     A config with a list as its value can have several changes.
     """
     return next((f for f in reversed(change.fields) if f.path == f"{_CONFIGS}{key}"), None)
+
+
+def _is_raised(change: Change, key: str) -> bool:
+    """Return whether a change raises the override of a limit, or sets it to no limit."""
+    limit = find_config_field(change, key)
+    if limit is None or limit.before is None or limit.after is None:
+        return False  # unchanged, or the default of the brokers is in effect before or after the change
+    before, after = _parse_limit(to_config_text(limit.before)), _parse_limit(to_config_text(limit.after))
+    return after is None or (before is not None and before <= after)
 
 
 def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
