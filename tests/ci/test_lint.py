@@ -42,7 +42,7 @@ def test_steps_import_only_the_standard_library(tmp_path: Path) -> None:
     pulls = json.dumps([{"merged_at": "today", "base": {"ref": "main"}, "head": head, "number": 7}])
     ran = subprocess.run(
         ["bash", "-c", f". {STEPS}/settings.sh; pick '{pulls}' github-pull main"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)},
         cwd=tmp_path,
         capture_output=True,
         text=True,

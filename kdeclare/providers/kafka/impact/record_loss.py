@@ -30,6 +30,7 @@ from kdeclare.providers.kafka.impact.topic_settings import (
     RETENTION_MS,
     TopicChange,
     TopicSettings,
+    is_lower_limit,
     require_known,
 )
 from kdeclare.providers.kafka.live import Topic
@@ -112,13 +113,9 @@ def _find_cause(before: LogLimits, after: LogLimits) -> str | None:
         return None
     if not before.deletes:
         return CLEANUP_POLICY
-    if _is_lower(before.retention_ms, after.retention_ms):
+    if is_lower_limit(before.retention_ms, after.retention_ms):
         return RETENTION_MS
-    return RETENTION_BYTES if _is_lower(before.retention_bytes, after.retention_bytes) else None
-
-
-def _is_lower(before: int | None, after: int | None) -> bool:
-    return after is not None and (before is None or after < before)
+    return RETENTION_BYTES if is_lower_limit(before.retention_bytes, after.retention_bytes) else None
 
 
 def build_unknown_loss(unknown: UnknownLoss) -> Observation:

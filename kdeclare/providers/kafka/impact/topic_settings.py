@@ -156,8 +156,16 @@ class TopicChange:
 def build_topic_change(change: Change) -> TopicChange:
     """Return the parts of a planned change to a topic that determine which records are lost."""
     is_deletion = change.action in (Action.DELETE, Action.REPLACE)
-    raised_limits = frozenset(key for key in (RETENTION_MS, RETENTION_BYTES) if _is_raised(change, key))
-    return TopicChange(str(change.id), is_deletion, dict(_list_changed(change)), raised_limits)
+    # If a config has several changes, the last counts.
+    fields = {f.path.removeprefix(_CONFIGS): f for f in change.fields if f.path.startswith(_CONFIGS)}
+    return TopicChange(
+        str(change.id),
+        is_deletion,
+        {key: to_config_text(changed.after) for key, changed in fields.items()},
+        frozenset(
+            key for key in (RETENTION_MS, RETENTION_BYTES) if key in fields and _is_raised(fields[key])
+        ),
+    )
 
 
 def find_topic_key(broker_key: str) -> str | None:
@@ -212,20 +220,17 @@ def find_config_field(change: Change, key: str) -> FieldChange | None:
     return next((f for f in reversed(change.fields) if f.path == f"{_CONFIGS}{key}"), None)
 
 
-def _is_raised(change: Change, key: str) -> bool:
-    """Return whether a change raises the override of a limit, or sets it to no limit."""
-    limit = find_config_field(change, key)
-    if limit is None or limit.before is None or limit.after is None:
-        return False  # unchanged, or the default of the brokers is in effect before or after the change
-    before, after = _parse_limit(to_config_text(limit.before)), _parse_limit(to_config_text(limit.after))
-    return after is None or (before is not None and before <= after)
+def is_lower_limit(before: int | None, after: int | None) -> bool:
+    """Return whether a limit on the log becomes lower; None means no limit."""
+    return after is not None and (before is None or after < before)
 
 
-def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
-    """Yield the changed configs with their new values. If a config has several changes, the last counts."""
-    for field_change in change.fields:
-        if field_change.path.startswith(_CONFIGS):
-            yield field_change.path.removeprefix(_CONFIGS), to_config_text(field_change.after)
+def _is_raised(limit: FieldChange) -> bool:
+    """Return whether a change raises the override of a limit, keeps its value, or sets it to no limit."""
+    if limit.before is None or limit.after is None:
+        return False  # the default of the brokers is in effect before or after the change
+    before, after = (_parse_limit(to_config_text(value)) for value in (limit.before, limit.after))
+    return not is_lower_limit(before, after)
 
 
 def to_config_text(value: JsonValue) -> str | None:

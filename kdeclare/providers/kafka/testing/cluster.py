@@ -13,7 +13,6 @@ from kdeclare.providers.kafka.request_values import (
     ScramAlteration,
 )
 from kdeclare.providers.kafka.testing.configs import MAX_VALUE_LENGTH
-from kdeclare.providers.kafka.testing.configs import ConfigStore as ConfigStore
 from kdeclare.providers.kafka.testing.controls import format_resource
 from kdeclare.providers.kafka.testing.groups import MemoryGroups
 from kdeclare.providers.kafka.testing.listed_configs import LISTED_KEYS, validate_name
