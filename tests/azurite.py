@@ -28,7 +28,9 @@ def run_azurite(folder: Path) -> Iterator[str]:
     process = subprocess.Popen([*command.split(), "--silent", "--location", str(folder)])
     try:
         url = f"http://127.0.0.1:{port}/"
-        wait_for(lambda: _responds(url) or process.poll() is not None, problem="Azurite did not start")
+        wait_for(
+            lambda: _responds(url) or process.poll() is not None, every=0.1, problem="Azurite did not start"
+        )
         assert process.poll() is None, "Azurite ended"
         yield f"http://127.0.0.1:{port}/{ACCOUNT}"
     finally:

@@ -225,7 +225,7 @@ class KafkaBed(Bed):
 
     def eventually(self, check: Callable[[], None]) -> None:
         """Repeat the check for up to a minute."""
-        retry_until_passes(check, seconds=60, every=0.05)
+        retry_until_passes(check, seconds=60, every=0.05, errors=(AssertionError, KeyError, Fault))
 
     def produce(self, topic: str, records: int, size: int = 10) -> None:
         """Write records to a topic, round robin across its partitions."""

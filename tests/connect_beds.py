@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.connect.client.connectors_port import (
     ConnectCluster,
     ConnectorOffset,
@@ -36,7 +37,7 @@ class ConnectBed:
 
     def eventually(self, check: Callable[[], None], timeout_s: float = 90.0) -> None:
         """Repeat the check until it succeeds."""
-        retry_until_passes(check, timeout_s, self.pause_s)
+        retry_until_passes(check, timeout_s, self.pause_s, errors=(AssertionError, Fault))
 
     @property
     def pause_s(self) -> float:

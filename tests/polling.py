@@ -10,7 +10,7 @@ _Found = TypeVar("_Found")
 
 
 def wait_for(
-    find: Callable[[], _Found | None], seconds: float = 90, every: float = 0.05, *, problem: str = ""
+    find: Callable[[], _Found | None], seconds: float = 60, every: float = 0.05, *, problem: str = ""
 ) -> _Found:
     """Return the first true result of a function.
 
@@ -28,17 +28,24 @@ def wait_for(
     return found
 
 
-def retry_until_passes(check: Callable[[], None], seconds: float = 90, every: float = 0.2) -> None:
-    """Repeat a check until it passes; a broker can be unavailable or behind for a moment.
+def retry_until_passes(
+    check: Callable[[], _Found],
+    seconds: float = 90,
+    every: float = 0.2,
+    *,
+    errors: tuple[type[Exception], ...] = (AssertionError, KeyError, IndexError, Fault),
+) -> _Found:
+    """Repeat a check until it passes, and return its result. A broker can be behind for a moment.
 
     seconds: the time after which its next error is raised
     every: the seconds between two checks
+    errors: the exceptions after which the check is repeated
     """
     deadline = time.monotonic() + seconds
     while True:
         try:
             return check()
-        except (AssertionError, KeyError, IndexError, Fault):
+        except errors:
             if time.monotonic() > deadline:
                 raise
             time.sleep(every)

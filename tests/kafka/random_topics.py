@@ -179,7 +179,11 @@ def commit(cluster: KafkaCluster, offsets: Mapping[str, Mapping[str, int]]) -> N
         group: {TopicPartition(topic, 0): CommittedOffset(offset) for topic, offset in by_topic.items()}
         for group, by_topic in offsets.items()
     }
-    wait_for(lambda: not any(cluster.groups.alter_offsets(changes).values()), every=0.5)
+    wait_for(
+        lambda: not any(cluster.groups.alter_offsets(changes).values()),
+        every=0.5,
+        problem="the offsets cannot be committed",
+    )
 
 
 def draw_positions(topics: Mapping[str, Case], ends: Mapping[str, int]) -> dict[str, dict[str, int]]:

@@ -154,7 +154,7 @@ def test_clients_gain_and_lose_access_as_planned(project: Project) -> None:
         )
         project("apply", "--yes")
         assert producer.is_refused()
-        wait_for(lambda: set(consumer.received) >= set(producer.acknowledged))
+        wait_for(lambda: set(consumer.received) >= set(producer.acknowledged), 90)
     assert sorted(set(consumer.received)) == sorted(producer.acknowledged)
 
 
@@ -297,7 +297,7 @@ def test_password_rotates_without_a_failed_request(project: Project, second: str
         producer.stop()
     acknowledged = [key for load in loads if isinstance(load, LoadProducer) for key in load.acknowledged]
     consumers = [load for load in loads if isinstance(load, LoadConsumer)]
-    wait_for(lambda: sum(len(load.received) for load in consumers) >= len(acknowledged))
+    wait_for(lambda: sum(len(load.received) for load in consumers) >= len(acknowledged), 90)
     for _, consumer in instances.values():
         consumer.stop()
     assert [load.failures for load in loads] == [[]] * 8

@@ -90,7 +90,7 @@ class Broker:
     def reset(self, wanted: frozenset[Binding]) -> None:
         self.cluster.delete_acls(sorted(self.read() - wanted))
         self.cluster.create_acls(sorted(wanted - self.read()))
-        wait_for(lambda: self.read() == wanted)
+        wait_for(lambda: self.read() == wanted, every=0.02)
 
     def read_after_command(self) -> frozenset[Binding]:
         """Return the bindings after all earlier changes, even if the last command changed nothing.
@@ -99,10 +99,10 @@ class Broker:
         """
         marker = parse_binding(f"ALLOW {_MARKER} READ topic:marker from *")
         self.cluster.create_acls([marker])
-        wait_for(lambda: marker in self.cluster.acls([_MARKER]))
+        wait_for(lambda: marker in self.cluster.acls([_MARKER]), every=0.02)
         found = self.read()
         self.cluster.delete_acls([marker])
-        wait_for(lambda: marker not in self.cluster.acls([_MARKER]))
+        wait_for(lambda: marker not in self.cluster.acls([_MARKER]), every=0.02)
         return found
 
     def run_kafkas_tool(self, words: list[str]) -> bool:

@@ -48,7 +48,7 @@ class Project:
         return self.admin.acls([USER])
 
     def wait_until_own_bindings_are(self, expected: frozenset[Binding]) -> None:
-        wait_for(lambda: self.read_own_bindings() == expected)
+        wait_for(lambda: self.read_own_bindings() == expected, 90)
 
 
 def write(file: str, kind: str, spec: object, name: str = "own-rights") -> None:

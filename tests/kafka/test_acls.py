@@ -114,4 +114,4 @@ def test_many_deletions_delete_exactly_their_bindings(secured_sandbox: SandboxSt
 
 def await_bindings(cluster: KafkaCluster, principal: str, expected: set[Binding]) -> None:
     """Wait until the broker shows these bindings."""
-    wait_for(lambda: cluster.acls([principal]) == expected)
+    wait_for(lambda: cluster.acls([principal]) == expected, 90, every=0.1)

@@ -218,4 +218,4 @@ def test_reads_continue_after_broker_failure(
         assert [owner.name for owner in owners if isinstance(part[owner], Fault)] == ["3"]
     finally:
         kafka_sandbox.start_broker(sandbox.folder, 3)
-    wait_for(lambda: sorted(kafka.log_dirs([])) == [1, 2, 3])
+    wait_for(lambda: sorted(kafka.log_dirs([])) == [1, 2, 3], 90)

@@ -415,13 +415,13 @@ def start_held_move(project: Project, bed: KafkaBed, *options: str) -> Iterator[
     it = MovingApply(project, bed, topic, process)
     try:
         wait_for_first_request(project, process)
-        wait_for(it.in_flight)
+        wait_for(it.in_flight, every=0.02)
         yield it
     finally:
         process.kill()
         process.communicate()
         bed.eventually(bed.release_moves)
-        wait_for(lambda: not it.in_flight())
+        wait_for(lambda: not it.in_flight(), every=0.02)
 
 
 def read_replicas(bed: KafkaBed, topic: str) -> tuple[int, ...]:

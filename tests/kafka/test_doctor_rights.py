@@ -53,7 +53,7 @@ class Doctor:
     def grant(self, *texts: str) -> None:
         bindings = [parse_binding(f"ALLOW User:{READER} {text} from *") for text in texts]
         assert set(self.admin.create_acls(bindings).values()) == {None}
-        wait_for(lambda: self.admin.acls().issuperset(bindings))
+        wait_for(lambda: self.admin.acls().issuperset(bindings), 90)
 
     def apply_missing_acls(self) -> None:
         """Apply the manifest that the doctor prints, as an administrator."""
@@ -68,7 +68,7 @@ class Doctor:
     def make_group(self) -> None:
         """Create a group by committing an offset. The first commit waits for the coordinator."""
         offsets = {GROUP: {TopicPartition(TOPIC, 0): CommittedOffset(0)}}
-        wait_for(lambda: set(self.admin.groups.alter_offsets(offsets).values()) == {None})
+        wait_for(lambda: set(self.admin.groups.alter_offsets(offsets).values()) == {None}, 90)
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_doctor_prints_the_acls_that_a_team_lacks(doctor: Doctor) -> None:
         file.unlink()
     doctor.admin.create_topics([NewTopic(f"{PREFIX}orders", 1, 1, None, {})])
     try:
-        wait_for(lambda: f"{PREFIX}orders" in doctor.admin.topics())
+        wait_for(lambda: f"{PREFIX}orders" in doctor.admin.topics(), 90)
         for name in ("orders", "new"):
             write(f"manifests/{name}.yaml", "Topic", {"partitions": 1}, f"{PREFIX}{name}")
         code, _, texts = doctor(READER)
@@ -163,7 +163,7 @@ def test_doctor_prints_the_acls_that_a_team_lacks(doctor: Doctor) -> None:
 
         doctor.apply_missing_acls()
         names = ("Read declared topics", "Create declared topics", "Alter topic configs", "Add partitions")
-        wait_for(lambda: {doctor(READER)[1][name] for name in names} == {"ok"})
+        wait_for(lambda: {doctor(READER)[1][name] for name in names} == {"ok"}, 90)
         assert f"{PREFIX}new" not in doctor.admin.topics(), "the doctor changes nothing"
     finally:
         doctor.admin.delete_topics({f"{PREFIX}orders": None})

@@ -94,7 +94,7 @@ class Run:
             reader.close()
 
     def _read_shapes(self, reader: Cluster) -> dict[str, Shape]:
-        wait_for(lambda: not reader.moves())
+        wait_for(lambda: not reader.moves(), every=0.02)
         names = [name for name in reader.topics() if name.startswith(self.project.prefix)]
         topics = reader.topics(names)
         resources: list[ConfigResource] = [topic_resource(name) for name in names]
@@ -226,13 +226,13 @@ def test_health_checks_count_what_a_lost_broker_leaves(soak_cluster: SoakCluster
                 NewTopic(names[1], None, None, {0: (others[0], victim)}, {}),
             ]
         )
-        wait_for(lambda: set(names) <= reader.topics().keys())
-        wait_for(lambda: count("offline-partitions") == count("under-replicated-partitions") == 0)
+        wait_for(lambda: set(names) <= reader.topics().keys(), every=0.02)
+        wait_for(lambda: count("offline-partitions") == count("under-replicated-partitions") == 0, every=0.02)
         kafka_sandbox.kill_broker(soak_cluster.folder, victim)
-        wait_for(lambda: count("offline-partitions") == 1)
-        wait_for(lambda: count("under-replicated-partitions") >= 1)
+        wait_for(lambda: count("offline-partitions") == 1, every=0.02)
+        wait_for(lambda: count("under-replicated-partitions") >= 1, every=0.02)
         soak_cluster.heal()
-        wait_for(lambda: count("offline-partitions") == count("under-replicated-partitions") == 0)
+        wait_for(lambda: count("offline-partitions") == count("under-replicated-partitions") == 0, every=0.02)
     finally:
         soak_cluster.heal()
         reader.delete_topics(dict.fromkeys(names))

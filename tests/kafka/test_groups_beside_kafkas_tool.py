@@ -154,7 +154,7 @@ class BothTools:
         consumer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.names.append(group)
         try:
-            wait_for(lambda: self.is_stable(group) or consumer.poll() is not None, every=0.2)
+            wait_for(lambda: self.is_stable(group) or consumer.poll() is not None, 90, every=0.2)
             assert consumer.poll() is None, "the consumer ended"
             yield
         finally:

@@ -61,7 +61,7 @@ def replace_rights(admin: KafkaCluster, *bindings: Binding) -> None:
     now = admin.acls([USER])
     admin.delete_acls(sorted(now - wanted))
     admin.create_acls(sorted(wanted - now))
-    wait_for(lambda: admin.acls([USER]) == wanted)
+    wait_for(lambda: admin.acls([USER]) == wanted, 90)
 
 
 def test_policies_deny_until_groups_are_visible(

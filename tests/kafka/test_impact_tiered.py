@@ -123,4 +123,8 @@ def test_predicted_bounds_hold_for_tiered_topics(
         assert (deleted["records_at_least"], deleted["records_at_most"]) == (RECORDS - starts[name],) * 2
     applied = run_here(tmp_path, "apply", *deletion, "--yes")
     assert applied.code == 0, applied.out + applied.err
-    wait_for(lambda: not any(tiered.list_segments(name) for name in cases), every=0.5)
+    wait_for(
+        lambda: not any(tiered.list_segments(name) for name in cases),
+        every=0.5,
+        problem="the remote segments of deleted topics are not deleted",
+    )

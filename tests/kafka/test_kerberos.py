@@ -106,7 +106,7 @@ def without_tickets(kerberized: Kerberized, monkeypatch: pytest.MonkeyPatch) -> 
 def expect_topics(properties: Mapping[str, str]) -> KafkaCluster:
     """Return a client that sees exactly the topic of the user. The grant can arrive late."""
     cluster = connect("", properties, timeout_s=300, request_timeout_s=300)
-    wait_for(lambda: list(cluster.topics()) == [TOPIC])
+    wait_for(lambda: list(cluster.topics()) == [TOPIC], 90)
     return cluster
 
 

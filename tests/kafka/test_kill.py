@@ -88,7 +88,7 @@ class Round:
                 len(p.isr) == len(p.replicas) for t in seen.values() for p in t.partitions
             )
 
-        wait_for(there)
+        wait_for(there, every=0.02)
         held = self.cluster.topics([self.project.name("move")])
         used = {r for p in held[self.project.name("move")].partitions for r in p.replicas}
         declare_changes(self.project, 3 if used != {1, 3} else 2)
@@ -101,7 +101,7 @@ class Round:
         """All that was asked for, without the project's prefix. Where Kafka put what is its own affair."""
         names = [n for n in self.cluster.topics() if n.startswith(self.project.prefix)]
         # A move to where it is to go, begun by the run that was killed, is left to itself.
-        wait_for(lambda: not self.cluster.moves(names))
+        wait_for(lambda: not self.cluster.moves(names), every=0.02)
         topics = self.cluster.topics(names)
         resources: list[ConfigResource] = [BROKER, *(topic_resource(name) for name in names)]
         configs = self.cluster.configs([ConfigQuery(r, overrides=True) for r in resources])

@@ -82,7 +82,7 @@ def listed(sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path) -> Iterato
             resources = [r for scope in LISTED_SCOPES for r in cluster.list_config_resources(scope)]
             return not any(project.prefix in resource.name for resource in resources)
 
-        wait_for(is_clean)
+        wait_for(is_clean, every=0.02)
 
 
 def test_configs_are_applied_changed_and_rolled_back(listed: ListedConfigs) -> None:

@@ -58,7 +58,7 @@ def find_log_dir(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir
 
 def wait_for_log_dir(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir:
     """Return the directory of a replica, once it is in one and not moving to another."""
-    return wait_for(lambda: find_log_dir(kafka, at, broker))
+    return wait_for(lambda: find_log_dir(kafka, at, broker), 90)
 
 
 def wait_for_move_error(kafka: KafkaCluster, at: TopicPartition, broker: int, path: str) -> str:
@@ -71,7 +71,7 @@ def wait_for_move_error(kafka: KafkaCluster, at: TopicPartition, broker: int, pa
         fault = kafka.move_log_dirs({(at, broker): path})[at, broker]
         return None if fault is None or fault.error == "UNKNOWN_TOPIC_OR_PARTITION" else fault.error
 
-    return wait_for(find_error)
+    return wait_for(find_error, 90)
 
 
 def test_replica_moves_between_log_directories(kafka: KafkaCluster, two_dirs: SandboxStatus) -> None:
@@ -88,7 +88,7 @@ def test_replica_moves_between_log_directories(kafka: KafkaCluster, two_dirs: Sa
     (other,) = set(list_paths(kafka, 1)) - {before.path}
     assert kafka.move_log_dirs({(AT, 1): other}) == {(AT, 1): None}
 
-    wait_for(lambda: wait_for_log_dir(kafka, AT, 1).path == other)
+    wait_for(lambda: wait_for_log_dir(kafka, AT, 1).path == other, 90)
     assert wait_for_log_dir(kafka, AT, 1).sizes[AT] == before.sizes[AT]
 
 

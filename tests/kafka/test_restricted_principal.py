@@ -81,9 +81,9 @@ def team(
         admin.create_topics(topics)
         assert admin.alter_scram_users([alteration]) == {USER: None}
         assert set(admin.create_acls(bindings).values()) == {None}
-        wait_for(lambda: admin.acls().issuperset(bindings) and HIDDEN in admin.topics())
+        wait_for(lambda: admin.acls().issuperset(bindings) and HIDDEN in admin.topics(), 90)
         made = Team(tmp_path / "team.properties", capsys)
-        wait_for(lambda: HIDDEN in made("topic", "list")[1])
+        wait_for(lambda: HIDDEN in made("topic", "list")[1], 90)
         yield made
     finally:
         admin.delete_acls(sorted(admin.acls() - earlier))

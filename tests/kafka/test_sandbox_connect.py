@@ -151,7 +151,7 @@ def wait_for_task_states(now: SandboxStatus, worker_id: int, connector: str) -> 
         ]
         return [] if "UNASSIGNED" in states else states
 
-    return wait_for(find_states, every=0.2)
+    return wait_for(find_states, 90, every=0.2)
 
 
 def test_killed_worker_is_down_until_started(running: SandboxStatus) -> None:

@@ -419,14 +419,14 @@ def test_expired_certificate_is_reported(secured: SecuredBrokers, run_command: C
     try:
         alter(FieldOp.SET, str(expired))
         # each network thread loads it on its own, and connections alternate between them
-        wait_for(lambda: all(_has_expired_certificate(secured) for _ in range(_IN_A_ROW)), every=0.1)
+        wait_for(lambda: all(_has_expired_certificate(secured) for _ in range(_IN_A_ROW)), 90, every=0.1)
         ran = run_command(properties, "plan", "--no-preflight")
         assert (ran.code, ran.out, ran.seconds < _AT_MOST_S) == (1, "", True), ran
         check_golden("secured-expired", ran.err.replace(secured.at("SASL_SSL"), "broker:9093"))
     finally:
         alter(FieldOp.DELETE, None)
         cluster.close()
-    wait_for(lambda: run_command(properties, "plan", "--no-preflight").code == 0, every=0.1)
+    wait_for(lambda: run_command(properties, "plan", "--no-preflight").code == 0, 90, every=0.1)
 
 
 def _has_expired_certificate(secured: SecuredBrokers) -> bool:

@@ -57,7 +57,11 @@ class Store:
             for number, offset in enumerate(offsets)
         }
         asked = {self.name(group): changes}
-        wait_for(lambda: not any(self.cluster.groups.alter_offsets(asked).values()), every=0.5)
+        wait_for(
+            lambda: not any(self.cluster.groups.alter_offsets(asked).values()),
+            every=0.5,
+            problem="the offsets cannot be committed",
+        )
 
 
 @pytest.fixture

@@ -33,9 +33,9 @@ def expect_state(cluster: ConnectCluster, name: str, state: str) -> None:
     def check() -> None:
         connector = cluster.describe_connector(name)
         assert connector is not None
-        assert connector.state == state
+        assert connector.state == state, connector
 
-    retry_until_passes(check)
+    retry_until_passes(check, 60, errors=(AssertionError,))
 
 
 @pytest.mark.parametrize("killed", mark_rest([0, 1], 1))

@@ -36,7 +36,7 @@ from tests.connections import connections_to
 from tests.engine.world import World, desired
 from tests.kafka.connect import certificates
 from tests.kafka.connect.workers import OWN_FOLDER, Crew
-from tests.polling import wait_for
+from tests.polling import retry_until_passes
 
 TYPE = "listeners.https.ssl.keystore.type"
 
@@ -57,11 +57,12 @@ class Bed:
     def settled(self, wanted: dict[str, str]) -> GroupSnapshot:
         """Return all workers once they have applied the change."""
 
-        def find_converged() -> GroupSnapshot | None:
+        def read_converged() -> GroupSnapshot:
             seen = read_workers(self.workers)
-            return None if find_unconverged(seen, wanted) else seen
+            assert not find_unconverged(seen, wanted)
+            return seen
 
-        return wait_for(find_converged, every=0.02)
+        return retry_until_passes(read_converged, every=0.02, errors=(AssertionError,))
 
 
 def build_memory_bed() -> Bed:

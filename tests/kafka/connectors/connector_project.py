@@ -10,7 +10,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.connect.client.connectors_port import ConnectCluster, LiveConnector
 from kdeclare.sandbox import SandboxStatus
 from tests.commands import Ran, run_here
-from tests.polling import wait_for
+from tests.polling import retry_until_passes
 
 
 class ConnectorProject:
@@ -95,11 +95,13 @@ def await_connector(
 ) -> LiveConnector:
     """Return the connector as soon as the condition holds for it."""
 
-    def find() -> LiveConnector | None:
+    def describe() -> LiveConnector:
         connector = cluster.describe_connector(name)
-        return connector if connector is not None and holds(connector) else None
+        assert connector is not None
+        assert holds(connector), connector
+        return connector
 
-    return wait_for(find, seconds, every=0.2)
+    return retry_until_passes(describe, seconds, errors=(AssertionError,))
 
 
 def is_running(connector: LiveConnector) -> bool:

@@ -153,7 +153,7 @@ def test_killed_snapshot_leaves_none_behind(live: LiveFleet, tmp_path: Path) -> 
         line, cwd=live.file.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        wait_for(lambda: list_files(case.out) != files or process.poll() is not None, every=0.005)
+        wait_for(lambda: list_files(case.out) != files or process.poll() is not None, 120, every=0.005)
         assert process.poll() is None
     finally:
         process.kill()

@@ -106,7 +106,7 @@ class Scenario:
             assert process.poll() is None, process.communicate()
             return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
-        wait_for(is_stopped)
+        wait_for(is_stopped, 120)
 
     def _take_over(self, cluster: Cluster) -> None:
         self.declare(OTHER)

@@ -52,7 +52,7 @@ def test_run_of_killed_process_is_continued_elsewhere(
     process = one.start("apply", "--yes", *state)
     observer = StateTopics(sandbox.bootstrap).open(topic, project="bad", environment="real")
     try:
-        wait_for(lambda: bool(observer.list_keys("journals/")))
+        wait_for(lambda: bool(observer.list_keys("journals/")), every=0.02)
         process.kill()
         process.communicate()
     finally:

@@ -406,7 +406,7 @@ with enter_archive(sys.stdin.buffer.read()):
         start_new_session=True,
     )
     assert ran.stdout.decode().startswith(str(temporary)), ran.stderr.decode()
-    wait_for(lambda: not list(temporary.iterdir()), every=0.01)
+    wait_for(lambda: not list(temporary.iterdir()), 120, every=0.01)
 
 
 def test_unpack_failure_becomes_cluster_row_error(
