@@ -4,10 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 STARTUP := $(VENV)/startup-cache
-# Without .venv, the demo installs only what its commands need. PySpark contains the program that downloads Kafka's
-# jars, unless a Maven mirror is set, from which kdeclare downloads them itself.
+# Without .venv, the demo installs only what its commands need.
 DEMO_VENV := $(if $(wildcard $(READY)),$(VENV),$(VENV)-demo)
-DEMO_EXTRAS := $(if $(KDECLARE_MAVEN_MIRROR),fleet-local,fleet),policies
 # Without compiled files every run rewrites all tests anew, and every `kdeclare` that one starts compiles itself.
 unexport PYTHONDONTWRITEBYTECODE
 # Real clusters and workers of their own, so that they can run beside those of the other tests. Folders end with a
@@ -34,7 +32,7 @@ help:            ## this list
 
 # The environments differ only in their extras.
 $(READY): EXTRAS := dev
-$(VENV)-demo/.installed: EXTRAS := $(DEMO_EXTRAS)
+$(VENV)-demo/.installed: EXTRAS := fleet-local,policies
 $(READY) $(VENV)-demo/.installed: pyproject.toml constraints.txt
 	@echo "Installing into $(@D); the first time this takes minutes."
 	$(PYTHON) -m venv $(@D)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -20,6 +21,8 @@ _PAUSE_S = 0.5
 _REPORT_INTERVAL_S = 3.0
 _PERMANENT_STATUSES = frozenset({400, 401, 403, 404, 407, 410})
 """HTTP statuses after which a second attempt would fail, too."""
+
+_ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
 
 ReportProgress = Callable[[int, int], None]
 """A function that is called every few seconds with the numbers of downloaded files and of received bytes."""
@@ -160,7 +163,8 @@ class _Transfer:
         address = f"{str(self._mirror.copy_with(userinfo=b'')).rstrip('/')}/{path}"
         if isinstance(problem, httpx.HTTPStatusError):
             return f"HTTP status {problem.response.status_code}: {address}"
-        return f"{str(problem) or type(problem).__name__}: {address}"
+        reason = _ERROR_NUMBER.sub("", str(problem)) or type(problem).__name__
+        return f"{reason}: {address}"
 
     def _count(self, files: int = 0, received: int = 0) -> None:
         with self._lock:

@@ -68,10 +68,10 @@ def get_ivy_jar() -> Path:
         error(
             "ivy-missing",
             "PySpark's Ivy jar was not found",
-            "Kafka's jars are downloaded with the Ivy jar in PySpark, but PySpark is not installed, and "
-            "KDECLARE_MAVEN_MIRROR does not contain the URL of a Maven repository.",
-            hint="Set KDECLARE_MAVEN_MIRROR to the URL of a Maven repository, or KAFKA_HOME to an installed "
-            "Kafka, or install PySpark with `pip install 'kdeclare[fleet]'`.",
+            f"If {SETTINGS_VARIABLE} is set, Kafka's jars are downloaded with the Ivy jar in PySpark, but "
+            "PySpark is not installed.",
+            hint=f"Unset {SETTINGS_VARIABLE}, or set KDECLARE_MAVEN_MIRROR to the URL of a Maven repository, "
+            "or install PySpark with `pip install 'kdeclare[fleet]'`.",
         )
     )
 

@@ -172,25 +172,37 @@ def _download(
             path.unlink(missing_ok=True)  # Ivy would reuse the altered file
     count = f"{len(pins)} jars, " if len(pins) > 1 else ""
     progress(f"downloading {pinned_jars.what} ({count}{pinned_jars.size}, only the first time)")
-    mirror = environment.get(MIRROR_VARIABLE)
-    if mirror:
-        paths = _download_from_mirror(pinned_jars, mirror, record_file.parent, progress)
-    else:
+    if environment.get(ivy.SETTINGS_VARIABLE) and not environment.get(MIRROR_VARIABLE):
         paths = _resolve_with_ivy(pinned_jars, record_file.parent, environment)
+    else:
+        paths = _download_from_repository(pinned_jars, record_file.parent, progress, environment)
     write_atomically(record_file, json.dumps([str(p) for p in paths], indent=1) + "\n")
     return paths
 
 
-def _download_from_mirror(
-    pinned_jars: PinnedJars, mirror: str, cache: Path, progress: Progress
+def get_default_repository() -> str:
+    """Return the URL of the public Maven repository that contains Kafka's releases.
+
+    The URL is a part of the package URL types, the standard names for packages of all ecosystems.
+    """
+    # Imported here because only the first start on a machine downloads files.
+    from packageurl.contrib.purl2url import DEFAULT_MAVEN_REPOSITORY
+
+    return DEFAULT_MAVEN_REPOSITORY
+
+
+def _download_from_repository(
+    pinned_jars: PinnedJars, cache: Path, progress: Progress, environment: Mapping[str, str]
 ) -> tuple[Path, ...]:
+    """Download the jars from the mirror or, by default, from the public Maven repository."""
+    repository = environment.get(MIRROR_VARIABLE) or get_default_repository()
     what, file_count = pinned_jars.what, len(pinned_jars.pins)
 
     def report(files: int, received: int) -> None:
         progress(f"downloading {what}: {files} of {file_count} files complete, {received / 1e6:.0f} MB")
 
     try:
-        return download_files(pinned_jars.pins, cache / "jars", mirror, report)
+        return download_files(pinned_jars.pins, cache / "jars", repository, report)
     except DownloadError as problem:
         raise _build_unavailable_error(pinned_jars, str(problem), cache) from problem
     except AlteredFilesError as problem:
@@ -200,8 +212,8 @@ def _download_from_mirror(
                 "Jars differ from the pinned jars",
                 f"These files of {what} do not match their pinned hashes, and were deleted: "
                 f"{', '.join(problem.names)}.",
-                hint=f"Check the mirror in {MIRROR_VARIABLE}, and any proxy between the mirror and this "
-                "machine. Then run the command again.",
+                hint=f"Check the mirror in {MIRROR_VARIABLE}, if it is set, and any proxy between the "
+                "repository and this machine. Then run the command again.",
             )
         ) from problem
 
@@ -209,7 +221,7 @@ def _download_from_mirror(
 def _resolve_with_ivy(
     pinned_jars: PinnedJars, cache: Path, environment: Mapping[str, str]
 ) -> tuple[Path, ...]:
-    """Download the jars with the Ivy jar in PySpark, from Ivy's default repository."""
+    """Download the jars with the Ivy jar in PySpark, from the repositories in the user's Ivy settings."""
     folder = cache / "ivy"
     # Find Ivy first: without PySpark, an error about Java would be misleading.
     ivy.get_ivy_jar()

@@ -11,11 +11,16 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from packageurl import PackageURL
+from packageurl.contrib import purl2url
 
 from kdeclare import java
-from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.http import download
 from kdeclare.sandbox import connect_jars, ivy, jars
+from kdeclare.sandbox.registry import archive
 from tests.http_servers import serve
+from tests.ports import reserve_port
 
 
 @pytest.mark.parametrize(
@@ -155,23 +160,47 @@ def test_find_altered_reports_changed_missing_and_extra_jars(tmp_path: Path) -> 
     assert jars.find_altered([good, bad], pins) == ("bad.jar", "good.jar")
 
 
-def make_offline_environment(folder: Path) -> dict[str, str]:
-    """Return an environment with an empty cache and a Java whose Ivy cannot reach any host."""
+@pytest.fixture
+def offline_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return an environment with an empty cache, and with a default repository that cannot be reached."""
+    repository = f"http://127.0.0.1:{reserve_port()}/maven"
+    monkeypatch.setattr(purl2url, "DEFAULT_MAVEN_REPOSITORY", repository)
+    monkeypatch.setattr(download, "_PAUSE_S", 0)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    return {jars.CACHE_VARIABLE: str(tmp_path / "cache"), "PATH": ""}
+
+
+def catch_jars_error(environment: Mapping[str, str]) -> Diagnostic:
+    """Return the only diagnostic of the error about Kafka's jars."""
+    with pytest.raises(KdeclareError) as failed:
+        jars.kafka_jars(environment=environment)
+    (only,) = failed.value.diagnostics
+    return only
+
+
+def test_jars_without_network_and_cache_give_hint(offline_environment: dict[str, str]) -> None:
+    only = catch_jars_error(offline_environment)
+    assert only.code == "jars-unavailable"
+    assert f"(Connection refused: {purl2url.DEFAULT_MAVEN_REPOSITORY}/" in only.detail
+    for name in (jars.HOME_VARIABLE, jars.MIRROR_VARIABLE, ivy.SETTINGS_VARIABLE):
+        assert name in only.hint
+
+
+def test_ivy_settings_replace_default_repository(tmp_path: Path) -> None:
     script = (
         """if [ "$1" = -version ]; then echo 'openjdk version "17"' >&2; exit; fi\n"""
         """echo '	Host repo.example not found. url=x'; exit 1"""
     )
-    return {**create_java_home(folder / "java", script), jars.CACHE_VARIABLE: str(folder / "cache")}
-
-
-def test_jars_without_network_and_cache_give_hint(tmp_path: Path) -> None:
-    with pytest.raises(KdeclareError) as failed:
-        jars.kafka_jars(environment=make_offline_environment(tmp_path))
-    (only,) = failed.value.diagnostics
+    (tmp_path / "ivysettings.xml").touch()
+    environment = {
+        **create_java_home(tmp_path / "java", script),
+        jars.CACHE_VARIABLE: str(tmp_path / "cache"),
+        ivy.SETTINGS_VARIABLE: str(tmp_path / "ivysettings.xml"),
+    }
+    only = catch_jars_error(environment)
     assert only.code == "jars-unavailable"
     assert only.detail.endswith("could not be downloaded (unknown host repo.example).")
-    for name in (jars.HOME_VARIABLE, jars.MIRROR_VARIABLE, ivy.SETTINGS_VARIABLE):
-        assert name in only.hint
+    assert "ivy.log" in only.hint
 
 
 def test_cached_jars_require_neither_network_nor_java(
@@ -186,16 +215,15 @@ def test_cached_jars_require_neither_network_nor_java(
     assert jars.kafka_jars(environment=environment).classpath == str(jar)
 
 
-def test_changed_cached_jar_is_resolved_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = make_offline_environment(tmp_path)
+def test_changed_cached_jar_is_downloaded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline_environment: dict[str, str]
+) -> None:
     jar = tmp_path / "cache" / "kafka" / "a.jar"
     jar.parent.mkdir(parents=True)
     jar.write_bytes(b"changed")
     (jar.parent / f"kafka-{jars.KAFKA_VERSION}.json").write_text(json.dumps([str(jar)]))
     monkeypatch.setattr(jars, "read_pins", lambda: {"a.jar": hashlib.sha256(b"a").hexdigest()})
-    with pytest.raises(KdeclareError) as failed:
-        jars.kafka_jars(environment=environment)
-    assert failed.value.diagnostics[0].code == "jars-unavailable"
+    assert catch_jars_error(offline_environment).code == "jars-unavailable"
     assert not jar.exists()
 
 
@@ -221,9 +249,10 @@ def serve_mirror(content: Mapping[str, bytes]) -> Iterator[str]:
         yield f"{url}/maven"
 
 
+@pytest.mark.parametrize("is_default", [True, False], ids=["default", "mirror"])
 @pytest.mark.parametrize("damage", ["", "altered", "missing"])
-def test_mirror_needs_neither_java_nor_pyspark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+def test_repository_needs_neither_java_nor_pyspark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str, *, is_default: bool
 ) -> None:
     content = {"org/a/1/a-1.jar": b"a", "org/b/2/b-2.jar": b"b"}
     pins = {path: hashlib.sha256(data).hexdigest() for path, data in content.items()}
@@ -236,16 +265,18 @@ def test_mirror_needs_neither_java_nor_pyspark(
         del content["org/a/1/a-1.jar"]
     reports: list[str] = []
     with serve_mirror(content) as url:
-        environment = {jars.CACHE_VARIABLE: str(tmp_path), jars.MIRROR_VARIABLE: url, "PATH": ""}
+        environment = {jars.CACHE_VARIABLE: str(tmp_path), "PATH": ""}
+        if is_default:
+            monkeypatch.setattr(purl2url, "DEFAULT_MAVEN_REPOSITORY", url)
+        else:
+            environment[jars.MIRROR_VARIABLE] = url
         if not damage:
             paths = jars.kafka_jars(reports.append, environment).paths
             assert [path.read_bytes() for path in paths] == [b"a", b"b"]
             assert reports == [f"downloading Kafka {jars.KAFKA_VERSION} (2 jars, 46 MB, only the first time)"]
             assert jars.kafka_jars(reports.append, {**environment, jars.MIRROR_VARIABLE: ""}).paths == paths
             return
-        with pytest.raises(KdeclareError) as failed:
-            jars.kafka_jars(reports.append, environment)
-        (only,) = failed.value.diagnostics
+        only = catch_jars_error(environment)
         expected = {
             "altered": ("jars-altered", "were deleted: a-1.jar."),
             "missing": ("jars-unavailable", f"(HTTP status 404: {url}/org/a/1/a-1.jar)."),
@@ -253,13 +284,27 @@ def test_mirror_needs_neither_java_nor_pyspark(
         assert (only.code, only.detail.endswith(expected[damage][1])) == (expected[damage][0], True)
 
 
-def test_missing_pyspark_names_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ivy_settings_without_pyspark_name_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(KdeclareError) as failed:
-        jars.kafka_jars(environment={jars.CACHE_VARIABLE: str(tmp_path), "PATH": ""})
-    (only,) = failed.value.diagnostics
+    environment = {jars.CACHE_VARIABLE: str(tmp_path), ivy.SETTINGS_VARIABLE: "ivysettings.xml", "PATH": ""}
+    only = catch_jars_error(environment)
     assert only.code == "ivy-missing"
-    assert only.hint.startswith(f"Set {jars.MIRROR_VARIABLE} to the URL of a Maven repository")
+    assert f"set {jars.MIRROR_VARIABLE} to the URL of a Maven repository" in only.hint
+
+
+@pytest.mark.parametrize(
+    "file", [jars.PINS, connect_jars.PINS, archive.PINS], ids=["brokers", "workers", "registry"]
+)
+def test_pinned_paths_are_those_of_default_repository(file: Path) -> None:
+    repository = jars.get_default_repository()
+    for path in jars.read_pins(file):
+        *group, name, version, file_name = path.split("/")
+        rest = file_name.removeprefix(f"{name}-{version}")
+        classifier, extension = rest.split(".", 1)
+        qualifiers = {"classifier": classifier.removeprefix("-"), "type": extension}
+        purl = PackageURL("maven", ".".join(group), name, version, qualifiers)
+        url = purl2url.get_download_url(purl.to_string())  # type: ignore[no-untyped-call]
+        assert url == f"{repository}/{path}"
 
 
 def test_installed_kafka_is_used(tmp_path: Path) -> None:

@@ -101,8 +101,13 @@ def test_archive_replaces_other_version_and_partial_content(tmp_path: Path) -> N
     assert (folder / "lib/one.jar").read_bytes() == b"second"
 
 
+def make_ivy_environment(cache: Path) -> dict[str, str]:
+    """Return an environment in which Ivy downloads the archive."""
+    return {jars.CACHE_VARIABLE: str(cache), ivy.SETTINGS_VARIABLE: "ivysettings.xml", "PATH": ""}
+
+
 def test_altered_archive_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = {jars.CACHE_VARIABLE: str(tmp_path), "PATH": ""}
+    environment = make_ivy_environment(tmp_path)
     (path,) = jars.read_pins(archive.PINS)
     name = path.rpartition("/")[2]
     altered = write_archive(tmp_path / name, b"altered")
@@ -123,7 +128,7 @@ def test_missing_archive_does_not_mention_kafka_home(tmp_path: Path, monkeypatch
     monkeypatch.setattr(ivy, "resolve", fail)
     monkeypatch.setattr(java, "find_java", lambda _: "java")
     with pytest.raises(KdeclareError) as failed:
-        archive.resolve_archive(environment={jars.CACHE_VARIABLE: str(tmp_path)})
+        archive.resolve_archive(environment=make_ivy_environment(tmp_path))
     (only,) = failed.value.diagnostics
     assert "Apicurio Registry 3.0.9 are not in the cache" in only.detail
     assert only.hint is not None
