@@ -1,7 +1,6 @@
 """Compare a resource with its live object, as a plan does, and create audit findings."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 from kdeclare.core.diagnostics import ENDPOINT_UNREACHABLE, SourcePosition
@@ -144,15 +143,18 @@ def collect_findings(
 
     desired, owned, live: the states that were compared.
     """
-    source = None if desired is None or desired.source is None else str(desired.source)
     unread_reasons = [d.detail for d in difference.diagnostics if d.code == ENDPOINT_UNREACHABLE]
     if unread_reasons:
-        return (build_unreachable_finding(" ".join(unread_reasons), source),)
-    try:
-        findings = _find_compared(resource, difference, desired, owned, live)
-    except Fault as fault:  # whether the live object exists is unknown
-        return (build_unreachable_finding(fault.message or fault.error, source),)
-    return tuple(replace(finding, source=source) for finding in findings)
+        findings: tuple[Finding, ...] = (build_unreachable_finding(" ".join(unread_reasons)),)
+    else:
+        try:
+            findings = _find_compared(resource, difference, desired, owned, live)
+        except Fault as fault:  # whether the live object exists is unknown
+            findings = (build_unreachable_finding(fault.message or fault.error),)
+    if not findings or desired is None or desired.source is None:
+        return findings
+    source = str(desired.source)
+    return tuple(finding.with_source(source) for finding in findings)
 
 
 def _find_compared(
@@ -166,11 +168,13 @@ def _find_compared(
     replacement = _find_replacement(resource, desired, owned, live)
     if desired is None:
         return (replacement or _build_orphan_finding(resource, difference, owned, live),)
-    return (
-        *((replacement,) if replacement is not None else ()),
-        *_find_differences(resource, difference, desired, owned if replacement is None else None, live),
-        *_find_unmanaged_fields(resource, difference, live),
-    )
+    findings = [replacement] if replacement is not None else []
+    if difference.change is not None or difference.diagnostics:
+        own_record = owned if replacement is None else None
+        findings += _find_differences(resource, difference, desired, own_record, live)
+    if difference.unmanaged:
+        findings += _find_unmanaged_fields(resource, difference, live)
+    return tuple(findings)
 
 
 def _find_replacement(
@@ -312,7 +316,7 @@ def _find_unmanaged_fields(
     resource: ResourceId, difference: Difference, live: LiveState
 ) -> Iterator[Finding]:
     rules = find_audit_rules(resource.kind)
-    for field in rules.list_unmanaged(resource, difference.unmanaged, live) if difference.unmanaged else ():
+    for field in rules.list_unmanaged(resource, difference.unmanaged, live):
         # As if the key were declared as unset: the live value overrides the inherited value.
         removal = FieldChange(field.path, FieldOp.DELETE, field.value, None)
         yield Finding(
@@ -358,7 +362,7 @@ def _format_owner(desired: DesiredResource) -> str:
 def build_unreachable_finding(reason: str, source: str | None = None, *, of_cluster: bool = False) -> Finding:
     """Return the finding about a resource, or a whole cluster (``of_cluster``), that could not be read."""
     severity = FindingSeverity.HIGH if of_cluster else FindingSeverity.MEDIUM
-    return replace(_build_resource_finding(FindingKind.UNREACHABLE, None, reason, severity), source=source)
+    return _build_resource_finding(FindingKind.UNREACHABLE, None, reason, severity).with_source(source)
 
 
 def _build_resource_finding(

@@ -1,7 +1,5 @@
 """Rate how urgent a finding is."""
 
-from dataclasses import replace
-
 from kdeclare.core.resources.changes import Action, FieldChange, Risk
 from kdeclare.core.resources.plan_capabilities import assess_field
 from kdeclare.fleet.findings import FindingKind, FindingSeverity
@@ -25,5 +23,7 @@ def rate_change(kind: str, field: FieldChange, finding: FindingKind) -> FindingS
     """
     if finding is not FindingKind.CHANGED:
         return FindingSeverity.LOW
-    made_outside = replace(field, before=field.after, after=field.before, risk=Risk.SAFE, cause="")
+    made_outside = FieldChange(
+        field.path, field.op, field.after, field.before, field.value, reason=field.reason
+    )
     return _BY_RISK[assess_field(kind, Action.UPDATE, made_outside).risk]

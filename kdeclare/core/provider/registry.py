@@ -5,7 +5,7 @@ therefore read runs of newer versions of kdeclare, and runs of providers that ar
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -90,7 +90,8 @@ class UnknownOperationType(OperationType):
         return UndoResult(lost=(f"the changes made by {self.name}",))
 
 
-_Value = TypeVar("_Value", covariant=True)
+_Value = TypeVar("_Value")
+_Default = TypeVar("_Default")
 
 
 class _ProviderMapping(Mapping[str, _Value]):
@@ -117,6 +118,19 @@ class _ProviderMapping(Mapping[str, _Value]):
             if value is not None:
                 return value
         return self._load_value(name)
+
+    @overload
+    def get(self, name: str, /) -> _Value | None: ...
+    @overload
+    def get(self, name: str, /, default: _Value | _Default) -> _Value | _Default: ...
+    def get(self, name: str, /, default: _Default | None = None) -> _Value | _Default | None:
+        """Return the value with this name; ``default`` if there is none."""
+        # The method of `Mapping` is slower, because it calls ``__getitem__`` and catches its error.
+        if self._providers is load_providers():
+            value = self._values.get(name)
+            if value is not None:
+                return value
+        return self._load_value(name) if name in self._find_sources() else default
 
     def _load_value(self, name: str) -> _Value:
         (_, source), values = self._find_sources()[name], self._values

@@ -4,14 +4,13 @@ If configs cannot be read, the object has an error instead of a body. The JSON d
 in-sync replicas, which change all the time.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain, islice
-from typing import NoReturn, NotRequired, TypedDict
+from typing import NoReturn, NotRequired, TypedDict, cast
 
-from kdeclare.core.jsontypes import JsonObject, JsonValue
+from kdeclare.core.jsontypes import JsonObject, JsonValue, parse_json
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
 from kdeclare.core.live.unused_objects import UnusedListing
@@ -162,13 +161,13 @@ class KafkaCodec:
         for (object_sort, key), text in objects:
             resource = to_config_resource(object_sort, key)
             if object_sort == TOPIC:
-                topic: _TopicBody = json.loads(text)
+                topic = cast("_TopicBody", parse_json(text))
                 topics[key] = _bind_topic(key, topic)
                 for n, move in topic.get("moves", {}).items():
                     moves[TopicPartition(key, int(n))] = _bind_move(move)
                 configs[resource] = bind_config_entries(resource, topic["configs"])
             else:
-                broker: _BrokerBody = json.loads(text)
+                broker = cast("_BrokerBody", parse_json(text))
                 configs[resource] = bind_config_entries(resource, broker["configs"])
         omitted = _bind_omitted_keys(system)
         return KafkaState(
@@ -383,14 +382,14 @@ def dump_system(info: ClusterInfo) -> JsonObject:
 
 @lru_cache(maxsize=4096)
 def _bind_cluster(text: str) -> ClusterInfo:
-    body: _SystemBody = json.loads(text)
+    body = cast("_SystemBody", parse_json(text))
     brokers = tuple(Broker(b["id"], b["host"], b["port"], b["rack"], b["fenced"]) for b in body["brokers"])
     return ClusterInfo(body["id"], brokers, body["rf_guard"])
 
 
 @lru_cache(maxsize=4096)
 def _bind_omitted_keys(text: str) -> frozenset[str]:
-    body: _SystemBody = json.loads(text)
+    body = cast("_SystemBody", parse_json(text))
     return frozenset(body.get("omitted_topic_configs", ()))
 
 

@@ -196,8 +196,7 @@ def _diff_update(
     fields, problems = _diff_shape(resource, desired, live, current, placement)
     problems += placement_problems
     moving_partitions = _find_moving_partitions(live, topic)
-    must_wait = any(f.path == f"configs.{MIN_ISR_KEY}" and is_min_isr_increase(f) for f in configs.fields)
-    if moving_partitions and (fields or must_wait):
+    if moving_partitions and (fields or _raises_min_isr(configs)):
         problems.append(_report_move_in_flight(resource, desired, live, topic, moving_partitions))
     elif moving_partitions:
         problems.append(
@@ -229,8 +228,15 @@ def _diff_update(
     return Difference(change, record, configs.unmanaged, tuple(problems), drifted=drifted)
 
 
+def _raises_min_isr(configs: ConfigDiff) -> bool:
+    return any(f.path == f"configs.{MIN_ISR_KEY}" and is_min_isr_increase(f) for f in configs.fields)
+
+
 def _check_omitted_keys(desired: DesiredResource, live: KafkaState, configs: ConfigDiff) -> list[Diagnostic]:
-    keys = live.omitted.get(desired.id.name, frozenset()) & desired.get_body(TopicBody).configs.keys()
+    omitted = live.omitted.get(desired.id.name)
+    if not omitted:
+        return []
+    keys = omitted & desired.get_body(TopicBody).configs.keys()
     changed = [field.path.partition(".")[2] for field in configs.fields]
     set_keys = sorted(keys.intersection(changed))
     return [warn_omitted_keys(desired, set_keys, sorted(keys.difference(changed)))] if keys else []

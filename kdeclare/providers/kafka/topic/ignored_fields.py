@@ -42,14 +42,17 @@ def _keep_replication_factor(body: TopicBody, current: Sequence[Replicas]) -> To
     return replace(body, replication_factor=None, strategy=None, racks=())
 
 
+_NOTHING_APPLIED = TopicRecord()
+
+
 def hide_ignored_shape(owned: TopicRecord | None, body: TopicBody) -> TopicRecord | None:
     """Remove the ignored fields, except configs, from the record, so that they are not reported as drift."""
-    return None if owned is None else _copy_shape(TopicRecord(), owned, body)
+    return None if owned is None else _copy_shape(_NOTHING_APPLIED, owned, body)
 
 
 def restore_ignored_shape(record: TopicRecord, owned: TopicRecord | None, body: TopicBody) -> TopicRecord:
     """Copy the ignored fields from the previous record to the new record, because they are not applied."""
-    return _copy_shape(owned or TopicRecord(), record, body)
+    return _copy_shape(owned or _NOTHING_APPLIED, record, body)
 
 
 def _copy_shape(source: TopicRecord, record: TopicRecord, body: TopicBody) -> TopicRecord:
