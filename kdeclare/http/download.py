@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -10,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from threading import Event, Lock
 
 import httpx
+import truststore
 
 from kdeclare.core.secrets.scrubber import SCRUBBER
 
@@ -46,9 +48,9 @@ def download_files(
     """Download the files that the folder does not contain yet, and return the paths of all files.
 
     A file gets its final name only after its hash was verified, so that the folder never contains a partial
-    file. Like other programs, this function uses the proxies, certificates and credentials that the
-    environment configures (``HTTPS_PROXY``, ``SSL_CERT_FILE``, ``.netrc``). Raises `DownloadError`,
-    `AlteredFilesError` and OSError.
+    file. Like other programs, this function trusts the certificate authorities of the operating system, such
+    as that of a company's proxy, and uses the proxies and credentials that the environment configures
+    (``HTTPS_PROXY``, ``.netrc``). Raises `DownloadError`, `AlteredFilesError` and OSError.
 
     pins: the SHA-256 of each file in hexadecimal, by the path of the file in the repository.
     mirror: the URL of the repository. It can contain a user name and a password.
@@ -56,7 +58,9 @@ def download_files(
     folder.mkdir(parents=True, exist_ok=True)
     missing = {path: pin for path, pin in pins.items() if not _has_hash(folder / _get_name(path), pin)}
     altered: list[str] = []
-    with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client:
+    # Without this context, httpx trusts only the public authorities that one of its packages contains.
+    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True, verify=context) as client:
         transfer = _Transfer(client, _parse_mirror(mirror), folder, report)
         with ThreadPoolExecutor(_THREADS) as pool:
             futures = {pool.submit(transfer.fetch, path, pin): path for path, pin in missing.items()}

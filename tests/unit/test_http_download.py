@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import ssl
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import pytest
 from kdeclare.http import download
 from kdeclare.http.download import AlteredFilesError, DownloadError, download_files
 from tests.http_servers import serve
+from tests.unit.connect.https_stub import create_key_pair, run_https_stub
 
 PINS = {f"org/n{i}/n{i}-1.jar": hashlib.sha256(f"n{i}".encode() * 50_000).hexdigest() for i in range(8)}
 FIRST = next(iter(PINS))
@@ -145,3 +147,29 @@ def test_partial_file_is_not_kept(repository: Repository, tmp_path: Path) -> Non
 def test_unusable_mirror_is_a_download_error(repository: Repository, tmp_path: Path, address: str) -> None:
     with pytest.raises(DownloadError, match=r".+"):
         fetch(repository, tmp_path, {FIRST: PINS[FIRST]}, address=address)
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_authorities_of_operating_system_are_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool
+) -> None:
+    certificate, key = create_key_pair(tmp_path, "repository")
+    other_certificate, _ = create_key_pair(tmp_path, "other")
+    monkeypatch.setattr(download, "_PAUSE_S", 0.01)
+    monkeypatch.setenv("no_proxy", "localhost")
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    authority = certificate if is_trusted else other_certificate
+    # OpenSSL would otherwise load the authorities of this machine.
+    monkeypatch.setattr(
+        ssl.SSLContext, "set_default_verify_paths", lambda self: self.load_verify_locations(authority)
+    )
+    pins = {FIRST: hashlib.sha256(b"content").hexdigest()}
+    with run_https_stub(certificate, key) as stub:
+        stub.answers["GET", f"/maven/{FIRST}"] = (200, b"content")
+        if is_trusted:
+            (path,) = download_files(pins, tmp_path / "jars", f"{stub.url}/maven", lambda *_: None)
+            assert path.read_bytes() == b"content"
+            return
+        with pytest.raises(DownloadError, match="certificate verify failed"):
+            download_files(pins, tmp_path / "jars", f"{stub.url}/maven", lambda *_: None)
