@@ -145,10 +145,16 @@ def create_table(spark: SparkSession, table: pa.Table) -> DataFrame:
     try:
         with translate_spark_errors():
             if not table.num_rows:  # Spark Connect accepts no empty Arrow table
-                return spark.createDataFrame([], to_spark_schema(table.schema))
+                return _create_empty_table(spark, table.schema)
             return spark.createDataFrame(table)
     except OSError as cause:
         raise build_write_error("a temporary file for Spark", cause.strerror or str(cause)) from cause
+
+
+def _create_empty_table(spark: SparkSession, schema: pa.Schema) -> DataFrame:
+    # `createDataFrame` would start a Python process to read no rows, which takes a second.
+    columns = (f.lit(None).cast(field.dataType).alias(field.name) for field in to_spark_schema(schema))
+    return spark.range(0).select(*columns)
 
 
 def escape_glob(uri: str) -> str:
