@@ -11,13 +11,16 @@ class Extra:
     """An extra of kdeclare, which pip installs with ``kdeclare[NAME]``.
 
     purpose: the features that need the extra, as the plural subject of a sentence.
+    alternative: a sentence about another extra that a user might need instead; empty if there is none.
     """
 
     name: str
     purpose: str
+    alternative: str = ""
 
 
-_FLEET = Extra("fleet", "Fleet commands")
+_FLEET_PURPOSE = "Fleet commands"
+_FLEET = Extra("fleet", _FLEET_PURPOSE)
 
 _EXTRAS: Mapping[str, tuple[str, Extra]] = {
     "aws_msk_iam_sasl_signer": (
@@ -27,7 +30,15 @@ _EXTRAS: Mapping[str, tuple[str, Extra]] = {
     "cel_expr_python": ("cel-expr-python", Extra("policies", "The rules of policies")),
     "gssapi": ("gssapi", Extra("kerberos", "Logins with Kerberos")),
     "py4j": ("pyspark", _FLEET),
-    "pyarrow": ("pyarrow", _FLEET),
+    "pyarrow": (
+        "pyarrow",
+        Extra(
+            "fleet-local",
+            _FLEET_PURPOSE,
+            "For fleets that do not fit into the memory of one machine, install 'kdeclare[fleet]' instead, "
+            "which contains Spark.",
+        ),
+    ),
     "pyspark": ("pyspark", _FLEET),
 }
 """The package and the extra that install each optional module, by the module's top-level name."""
@@ -52,5 +63,5 @@ def explain_missing_extra(problem: ImportError) -> Diagnostic | None:
         "extra-missing",
         "Optional package is not installed",
         f"{extra.purpose} need the Python package '{package}', which is not installed.",
-        hint=f"Install it with `pip install 'kdeclare[{extra.name}]'`.",
+        hint=f"Install it with `pip install 'kdeclare[{extra.name}]'`. {extra.alternative}".strip(),
     )

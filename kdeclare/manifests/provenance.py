@@ -426,11 +426,17 @@ def _restore_references(value: Any, *, as_written: bool) -> JsonValue:
 
 
 def _collect_item_references(node: Node, origin: ManifestOrigin | None) -> Iterator[Reference]:
-    """Yield each reference to the ``forEach`` item at or below a node, without repetitions."""
+    """Yield each reference to the ``forEach`` item at or below a node, without repetitions.
+
+    If an item's value is a list or an object, its elements come from the same reference. Only the position of
+    the whole value is returned.
+    """
     if origin is not None:
-        nodes = walk_distinct_nodes(node)
-        found = (one for inner in nodes for one in origin.references.get(id(inner), ()))
-        yield from (Reference(name, place) for name, place in dict.fromkeys(found))
+        places: dict[str, SourcePosition | None] = {}
+        for inner in walk_distinct_nodes(node):  # a node comes before the nodes that it contains
+            for name, place in origin.references.get(id(inner), ()):
+                places.setdefault(name, place)
+        yield from (Reference(name, place) for name, place in places.items())
 
 
 def _collect_reference_names(node: Node) -> Iterator[str]:

@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 MAX_BYTES = 80_000_000
 NEEDS_FLEET = (
     "error: Optional package is not installed Fleet commands need the Python package 'pyarrow', which is "
-    "not installed. hint: Install it with `pip install 'kdeclare[fleet]'`."
+    "not installed. hint: Install it with `pip install 'kdeclare[fleet-local]'`. For fleets that do not fit "
+    "into the memory of one machine, install 'kdeclare[fleet]' instead, which contains Spark."
 )
 NEEDS_POLICIES = (
     "Optional package is not installed The rules of policies need the Python package 'cel-expr-python', "

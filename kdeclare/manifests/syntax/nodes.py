@@ -203,7 +203,7 @@ def _check_aliases(root: Node) -> Diagnostic | None:
 
 
 def walk_distinct_nodes(root: Node) -> Iterator[Node]:
-    """Yield each node of a document once, even if it has aliases."""
+    """Yield each node of a document once, even if it has aliases. A node comes before the nodes inside it."""
     visited: set[int] = set()
     pending = [root]
     while pending:
@@ -213,8 +213,8 @@ def walk_distinct_nodes(root: Node) -> Iterator[Node]:
         visited.add(id(node))
         yield node
         if not isinstance(node, ScalarNode):
-            for item in node.value:
-                pending.extend(item if isinstance(item, tuple) else (item,))
+            for item in reversed(node.value):
+                pending.extend(reversed(item) if isinstance(item, tuple) else (item,))
 
 
 _SYNTAX = "yaml-syntax"

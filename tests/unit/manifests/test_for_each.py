@@ -145,6 +145,20 @@ def test_shown_fields_name_the_parts_of_the_item(project_folder: Path) -> None:
     assert "${each.value.configs.k} is from items.yaml:3:16" in shown
 
 
+def test_list_from_the_item_is_shown_with_one_position(project_folder: Path) -> None:
+    write("items.yaml", "a:\n  policy: [compact, delete]\n")
+    write(
+        "manifests/a.yaml",
+        f'{HEAD}forEach: ../items.yaml\nmetadata: {{name: "t.${{each.key}}"}}\n'
+        'spec: {partitions: 1, configs: {cleanup.policy: "${each.value.policy}"}}\n',
+    )
+    shown = show_fields(open_project(None, None, {}), ResourceId("Topic", "t.a"))
+    assert yaml.safe_load(shown)["spec"]["configs"] == {"cleanup.policy": ["compact", "delete"]}
+    assert [line.split("# ")[1] for line in shown.splitlines() if "value.policy" in line] == [
+        "${each.value.policy} is from items.yaml:2:11"
+    ]
+
+
 def test_removal_of_generated_manifest_is_refused(project_folder: Path) -> None:
     write(
         "manifests/a.yaml",
