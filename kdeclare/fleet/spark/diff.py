@@ -17,7 +17,7 @@ from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group,
 from kdeclare.fleet.finding_status import KNOWN, NEW
 from kdeclare.fleet.findings import UNDECLARED_KINDS, Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.spark.overview import FleetOverview
-from kdeclare.fleet.spark.tables import IS_GROUP_ROW, to_spark_type
+from kdeclare.fleet.spark.tables import IS_GROUP_ROW, quote_sql, to_spark_type
 from kdeclare.fleet.tables.rows import CLUSTER, FINDING
 from kdeclare.fleet.unused import UncheckedObjects
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance
@@ -45,13 +45,15 @@ _HAS_UNEXPECTED_KEYS = "not forall(l.keys, key -> array_contains(d.keys, key))"
 _HAS_KEYS_TO_REMOVE = "d.gone is null or arrays_overlap(d.gone, l.keys)"
 """The condition that replaces ``{keys}`` in `_NEEDS_DIFF` if unmanaged keys are not reported."""
 
-_OTHER_CLUSTER_MESSAGE = "if(d.cluster_id <> l.cluster_id, {}, null)".format(
-    "concat('{}', d.cluster_id, '{}', l.cluster_id, '{}')".format(*explain_other_cluster("|", "|").split("|"))
+_OTHER_CLUSTER_MESSAGE = (
+    "if(d.cluster_id <> l.cluster_id, concat({}, d.cluster_id, {}, l.cluster_id, {}), null)".format(
+        *map(quote_sql, explain_other_cluster("|", "|").split("|"))
+    )
 )
 """The message of `explain_other_cluster` as an SQL expression; null if the cluster ids are equal."""
 
-_GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
-    *(part.replace("'", "\\'") for part in explain_unmanaged_group("|", "|").split("|"))
+_GROUP_MESSAGE = "concat({}, count, {}, group_name, {})".format(
+    *map(quote_sql, explain_unmanaged_group("|", "|").split("|"))
 )
 """The message of `explain_unmanaged_group` as an SQL expression."""
 

@@ -12,9 +12,9 @@ from kdeclare.fleet.audit_results import build_snapshot_cluster
 from kdeclare.fleet.contested import Sharing, find_sharing, map_cluster_ids
 from kdeclare.fleet.in_process_audit import get_cluster_body
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
-from kdeclare.fleet.spark.row_hashes import build_live_hash, merge_hashes
+from kdeclare.fleet.spark.row_hashes import build_live_hash
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.spark.tables import IS_GROUP_ROW, create_table, parse_micros
+from kdeclare.fleet.spark.tables import IS_GROUP_ROW, create_table, parse_micros, quote_sql
 from kdeclare.fleet.tables.fingerprints import ClusterInputs, RowsFingerprint
 from kdeclare.fleet.tables.rows import CLUSTER, require_complete_table
 from kdeclare.fleet.tables.snapshots import SnapshotCluster
@@ -151,21 +151,23 @@ def read_counts(declared: DataFrame, live: DataFrame) -> TableCounts:
     sorts = list_counted_sorts()
     both = _select_declared(declared).unionByName(_select_live(live, sorts), allowMissingColumns=True)
     counts = both.groupBy("cluster").agg(
-        f.first("declared_row", ignorenulls=True).alias("declared_row"),
-        f.first("live_row", ignorenulls=True).alias("live_row"),
-        *(
-            column
-            for side in ("declared", "live")
-            for column in (
-                f.count(f"{side}_row").alias(f"{side}_clusters"),
-                f.count(f"{side}_side").alias(f"{side}_count"),
-                merge_hashes(f.col(f"{side}_hash")).alias(f"{side}_combined"),
-            )
-        ),
-        f.count("declared_hash").alias("hashed"),
-        *(f.count(f.when(f.col(name), f.lit(1))).alias(name) for name in _FLAGS),
-        f.sort_array(f.collect_list("unread")).alias("unread"),
-        *(f.count(f.when(f.col(name), f.lit(1))).alias(name) for name in _list_count_names(sorts)),
+        *_parse_columns(
+            "first(declared_row, true) as declared_row",
+            "first(live_row, true) as live_row",
+            *(
+                column
+                for side in ("declared", "live")
+                for column in (
+                    f"count({side}_row) as {side}_clusters",
+                    f"count({side}_side) as {side}_count",
+                    f"coalesce(bit_xor({side}_hash), 0L) as {side}_combined",  # see `row_hashes.merge_hashes`
+                )
+            ),
+            "count(declared_hash) as hashed",
+            *(f"count_if({name}) as {name}" for name in _FLAGS),
+            _UNREAD,
+            *_list_counts(sorts),
+        )
     )
     with translate_spark_errors():
         return TableCounts({row["cluster"]: row.asDict() for row in counts.collect()}, sorts)
@@ -183,64 +185,62 @@ _FLAGS = (
 """The boolean columns whose true values `read_counts` counts."""
 
 
-def _list_count_names(sorts: Sequence[CountedSort]) -> Iterable[str]:
-    return (name for number in range(len(sorts)) for name in (f"count_{number}", f"internal_{number}"))
+_IS_CLUSTER_ROW = f"kind = '{CLUSTER}'"
+_IS_UNREAD = f"not {_IS_CLUSTER_ROW} and (name = '' or coalesce(is_part, false)) and error is not null"
+"""The condition for rows that represent several objects that could not be read. They are not counted."""
+
+_UNREAD = "sort_array(collect_list(unread)) as unread"
+
+
+def _parse_columns(*expressions: str) -> Iterable[Column]:
+    return map(f.expr, expressions)
+
+
+def _list_counts(sorts: Sequence[CountedSort]) -> Iterable[str]:
+    names = (name for number in range(len(sorts)) for name in (f"count_{number}", f"internal_{number}"))
+    return (f"count_if({name}) as {name}" for name in names)
+
+
+# The columns are SQL expressions, because each function of the Column API is a call to Java. The few hundred
+# calls would take two seconds in a new session.
 
 
 def _select_declared(declared: DataFrame) -> DataFrame:
-    is_cluster_row = f.col("kind") == CLUSTER
-    own_row = f.struct("cluster", "labels", "error", "cluster_id", "owned")
-    is_interdependent = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()
-    return declared.select(
+    is_interdependent = "(alone = false and desired is not null)"
+    return declared.selectExpr(
         "cluster",
-        f.when(is_cluster_row, own_row).alias("declared_row"),
-        f.lit(1).alias("declared_side"),
-        f.col("row_hash").alias("declared_hash"),
+        f"if({_IS_CLUSTER_ROW}, struct(cluster, labels, error, cluster_id, owned), null) as declared_row",
+        "1 as declared_side",
+        "row_hash as declared_hash",
         # not a set of objects, and not a group of unmanaged objects
-        (f.col("desired").isNotNull() & f.coalesce(f.col("live_sort") != "", f.lit(True))).alias(
-            "is_declared"
-        ),
-        (is_interdependent | (is_cluster_row & f.col("always"))).alias("needs_second_pass"),
-        f.col("contradiction").isNotNull().alias("contradicts"),
-        f.expr(IS_GROUP_ROW).alias("removes_group"),
+        "desired is not null and coalesce(live_sort <> '', true) as is_declared",
+        f"{is_interdependent} or ({_IS_CLUSTER_ROW} and always) as needs_second_pass",
+        "contradiction is not null as contradicts",
+        f"{IS_GROUP_ROW} as removes_group",
     )
 
 
 def _select_live(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFrame:
-    is_cluster_row = f.col("kind") == CLUSTER
-    own_row = f.struct(
-        "cluster", "labels", "error", "cluster_id", "body", f.unix_micros("taken_at").alias("micros")
-    )
-    is_part = f.coalesce("is_part", f.lit(False))
-    is_unread = ~is_cluster_row & ((f.col("name") == "") | is_part) & f.col("error").isNotNull()
-    return live.select(
+    own_row = "struct(cluster, labels, error, cluster_id, body, unix_micros(taken_at) as micros)"
+    return live.withColumn("live_hash", build_live_hash()).selectExpr(
         "cluster",
-        f.when(is_cluster_row, own_row).alias("live_row"),
-        f.lit(1).alias("live_side"),
-        build_live_hash().alias("live_hash"),
-        f.col("group_name").isNotNull().alias("is_grouped"),
-        (~is_cluster_row & f.col("body").isNotNull()).alias("is_read"),
-        (~is_cluster_row & f.col("error").isNotNull()).alias("is_failed"),
-        f.when(is_unread, f.struct("kind", "error", is_part.alias("is_part"))).alias("unread"),
-        *(
-            column
-            for number, sort in enumerate(sorts)
-            for column in _build_count_columns(number, sort, is_unread)
-        ),
+        f"if({_IS_CLUSTER_ROW}, {own_row}, null) as live_row",
+        "1 as live_side",
+        "live_hash",
+        "group_name is not null as is_grouped",
+        f"not {_IS_CLUSTER_ROW} and body is not null as is_read",
+        f"not {_IS_CLUSTER_ROW} and error is not null as is_failed",
+        f"if({_IS_UNREAD}, struct(kind, error, coalesce(is_part, false) as is_part), null) as unread",
+        *(column for number, sort in enumerate(sorts) for column in _build_count_columns(number, sort)),
     )
 
 
-def _build_count_columns(number: int, sort: CountedSort, is_unread: Column) -> tuple[Column, Column]:
-    """Return two conditions: for rows about objects of a type, and for rows about its internal objects.
-
-    is_unread: a condition for rows that represent several objects that could not be read. Such rows are not
-        counted.
-    """
-    is_of_sort = (f.col("kind") == sort.sort) & ~is_unread
-    is_internal = f.lit(False)
-    if sort.internal_marker is not None:
-        is_internal = f.contains(f.col("body"), f.lit(sort.internal_marker))
-    return is_of_sort.alias(f"count_{number}"), (is_of_sort & is_internal).alias(f"internal_{number}")
+def _build_count_columns(number: int, sort: CountedSort) -> tuple[str, str]:
+    """Return two conditions: for rows about objects of a type, and for rows about its internal objects."""
+    is_of_sort = f"(kind = {quote_sql(sort.sort)} and not ({_IS_UNREAD}))"
+    marker = sort.internal_marker
+    is_internal = "false" if marker is None else f"contains(body, {quote_sql(marker)})"
+    return f"{is_of_sort} as count_{number}", f"{is_of_sort} and {is_internal} as internal_{number}"
 
 
 def _build_overview(row: Mapping[str, Any], sorts: Sequence[CountedSort]) -> ClusterOverview:
@@ -278,11 +278,13 @@ def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
         _select_live(live, sorts)
         .groupBy("cluster")
         .agg(
-            f.first("live_row", ignorenulls=True).alias("live_row"),
-            f.count(f.when(f.col("is_read"), f.lit(1))).alias("resources"),
-            f.count(f.when(f.col("is_failed"), f.lit(1))).alias("failed"),
-            f.sort_array(f.collect_list("unread")).alias("unread"),
-            *(f.count(f.when(f.col(name), f.lit(1))).alias(name) for name in _list_count_names(sorts)),
+            *_parse_columns(
+                "first(live_row, true) as live_row",
+                "count_if(is_read) as resources",
+                "count_if(is_failed) as failed",
+                _UNREAD,
+                *_list_counts(sorts),
+            )
         )
     )
     with translate_spark_errors():

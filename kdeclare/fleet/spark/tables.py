@@ -157,6 +157,13 @@ def _create_empty_table(spark: SparkSession, schema: pa.Schema) -> DataFrame:
     return spark.range(0).select(*columns)
 
 
+def quote_sql(text: str) -> str:
+    """Return text as a string literal of Spark SQL."""
+    # Even in a literal, Spark would replace ``${name}`` with the value of a setting.
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
+    return f"'{escaped}'"
+
+
 def escape_glob(uri: str) -> str:
     """Escape the characters in a path that Spark would interpret as a glob pattern."""
     return _GLOB_CHARACTERS.sub(r"\\\g<0>", uri)
