@@ -113,11 +113,8 @@ class _ProviderMapping(Mapping[str, _Value]):
         self._values: dict[str, _Value] = {}
 
     def __getitem__(self, name: str) -> _Value:
-        if self._providers is load_providers():  # called very often
-            value = self._values.get(name)
-            if value is not None:
-                return value
-        return self._load_value(name)
+        value = self._find_loaded(name)
+        return value if value is not None else self._load_value(name)
 
     @overload
     def get(self, name: str, /) -> _Value | None: ...
@@ -126,11 +123,13 @@ class _ProviderMapping(Mapping[str, _Value]):
     def get(self, name: str, /, default: _Default | None = None) -> _Value | _Default | None:
         """Return the value with this name; ``default`` if there is none."""
         # The method of `Mapping` is slower, because it calls ``__getitem__`` and catches its error.
-        if self._providers is load_providers():
-            value = self._values.get(name)
-            if value is not None:
-                return value
+        value = self._find_loaded(name)
+        if value is not None:
+            return value
         return self._load_value(name) if name in self._find_sources() else default
+
+    def _find_loaded(self, name: str) -> _Value | None:
+        return self._values.get(name) if self._providers is load_providers() else None
 
     def _load_value(self, name: str) -> _Value:
         (_, source), values = self._find_sources()[name], self._values

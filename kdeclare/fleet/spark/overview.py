@@ -201,8 +201,8 @@ def _list_counts(sorts: Sequence[CountedSort]) -> Iterable[str]:
     return (f"count_if({name}) as {name}" for name in names)
 
 
-# The columns are SQL expressions, because each function of the Column API is a call to Java. The few hundred
-# calls would take two seconds in a new session.
+# The columns are SQL expressions, because each function of the Column API is a call to Java. With hundreds of
+# such calls, building this query took a quarter of its run time for 40,000 topics.
 
 
 def _select_declared(declared: DataFrame) -> DataFrame:
