@@ -362,13 +362,17 @@ def _format_owner(desired: DesiredResource) -> str:
 def build_unreachable_finding(reason: str, source: str | None = None, *, of_cluster: bool = False) -> Finding:
     """Return the finding about a resource, or a whole cluster (``of_cluster``), that could not be read."""
     severity = FindingSeverity.HIGH if of_cluster else FindingSeverity.MEDIUM
-    return _build_resource_finding(FindingKind.UNREACHABLE, None, reason, severity).with_source(source)
+    return _build_resource_finding(FindingKind.UNREACHABLE, None, reason, severity, source)
 
 
 def _build_resource_finding(
-    finding: FindingKind, op: str | None, message: str, severity: FindingSeverity = FindingSeverity.LOW
+    finding: FindingKind,
+    op: str | None,
+    message: str,
+    severity: FindingSeverity = FindingSeverity.LOW,
+    source: str | None = None,
 ) -> Finding:
-    return Finding(finding, None, op, None, None, message, severity)
+    return Finding(finding, None, op, None, None, message, severity, source)
 
 
 def _dump_optional(value: JsonValue) -> str | None:

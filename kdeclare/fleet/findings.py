@@ -81,7 +81,7 @@ class Finding:
         """Whether the finding reports an undeclared key that is set on a declared resource."""
         return self.finding is FindingKind.UNMANAGED and self.path is not None
 
-    def with_source(self, source: str | None) -> "Finding":
+    def with_source(self, source: str) -> "Finding":
         """Return the finding with the position of its manifest."""
         # `dataclasses.replace` takes more than twice as long, and a fleet has very many findings.
         return Finding(

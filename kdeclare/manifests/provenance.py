@@ -428,8 +428,7 @@ def _restore_references(value: Any, *, as_written: bool) -> JsonValue:
 def _collect_item_references(node: Node, origin: ManifestOrigin | None) -> Iterator[Reference]:
     """Yield each reference to the ``forEach`` item at or below a node, without repetitions.
 
-    If an item's value is a list or an object, its elements come from the same reference. Only the position of
-    the whole value is returned.
+    The elements of a list have the same name as the list. Only the position of the list is returned.
     """
     if origin is not None:
         places: dict[str, SourcePosition | None] = {}

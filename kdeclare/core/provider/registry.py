@@ -124,9 +124,7 @@ class _ProviderMapping(Mapping[str, _Value]):
         """Return the value with this name; ``default`` if there is none."""
         # The method of `Mapping` is slower, because it calls ``__getitem__`` and catches its error.
         value = self._find_loaded(name)
-        if value is not None:
-            return value
-        return self._load_value(name) if name in self._find_sources() else default
+        return value if value is not None else super().get(name, default)
 
     def _find_loaded(self, name: str) -> _Value | None:
         return self._values.get(name) if self._providers is load_providers() else None

@@ -12,7 +12,7 @@ from kdeclare.fleet.audit_results import build_snapshot_cluster
 from kdeclare.fleet.contested import Sharing, find_sharing, map_cluster_ids
 from kdeclare.fleet.in_process_audit import get_cluster_body
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
-from kdeclare.fleet.spark.row_hashes import build_live_hash
+from kdeclare.fleet.spark.row_hashes import build_live_hash, merge_hashes
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import IS_GROUP_ROW, create_table, parse_micros, quote_sql
 from kdeclare.fleet.tables.fingerprints import ClusterInputs, RowsFingerprint
@@ -157,17 +157,14 @@ def read_counts(declared: DataFrame, live: DataFrame) -> TableCounts:
             *(
                 column
                 for side in ("declared", "live")
-                for column in (
-                    f"count({side}_row) as {side}_clusters",
-                    f"count({side}_side) as {side}_count",
-                    f"coalesce(bit_xor({side}_hash), 0L) as {side}_combined",  # see `row_hashes.merge_hashes`
-                )
+                for column in (f"count({side}_row) as {side}_clusters", f"count({side}_side) as {side}_count")
             ),
             "count(declared_hash) as hashed",
             *(f"count_if({name}) as {name}" for name in _FLAGS),
             _UNREAD,
             *_list_counts(sorts),
-        )
+        ),
+        *(merge_hashes(f.col(f"{side}_hash")).alias(f"{side}_combined") for side in ("declared", "live")),
     )
     with translate_spark_errors():
         return TableCounts({row["cluster"]: row.asDict() for row in counts.collect()}, sorts)

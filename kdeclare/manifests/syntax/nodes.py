@@ -203,7 +203,7 @@ def _check_aliases(root: Node) -> Diagnostic | None:
 
 
 def walk_distinct_nodes(root: Node) -> Iterator[Node]:
-    """Yield each node of a document once, even if it has aliases. A node comes before the nodes inside it."""
+    """Yield each node once, even if it has aliases, in the order in which the nodes start in the document."""
     visited: set[int] = set()
     pending = [root]
     while pending:
